@@ -1,0 +1,160 @@
+"""A gate whose limit is moved by a law, from what the driver senses of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .exchange import SKIP, Exchange, Reply
+from .gate import Gate
+from .laws.base import Law, Senses, Window
+from .policy import Decision
+from .snapshot import GateSnapshot
+from .ticket import Ticket
+
+MAX_SAMPLES = 10_000
+"""Latencies kept of one window; more of them would say no more about it."""
+
+
+class AdaptiveGate(Gate):
+    """As many requests at once as the law finds the server can bear.
+
+    Windows end when the first request or tick after their time comes: an idle worker needs no
+    timer, and a blocked one is judged by the first request that finds it awake again.
+
+    Args:
+        law: moves the limit.
+        max_queue: requests that may wait for a slot; the law says for how long.
+        exempt: path prefixes that are neither counted nor refused.
+        smoothing_factor: weight of the newest sample in the reported latency, 0 to 1.
+        name: shown in snapshots.
+    """
+
+    def __init__(
+        self,
+        law: Law,
+        *,
+        max_queue: int = 100,
+        exempt: tuple[str, ...] = (),
+        smoothing_factor: float = 0.2,
+        name: str = "backpressure",
+    ) -> None:
+        super().__init__(law.limit, max_queue=max_queue, exempt=exempt, name=name)
+        self.law = law
+        self.observes = law.observes
+        self._sense: Callable[[float], Senses] | None = None
+        self._backlog: Callable[[], int] | None = None
+        self._before: Senses | None = None
+        self._window_ends = 0.0
+        self._utilization: float | None = None
+        self._peak = 0
+        self._latencies: list[float] = []
+        self._counted = (0, 0)  # admitted and refused when the window opened
+        self._smoothing = smoothing_factor
+        self._smoothed: float | None = None
+
+    def listen(
+        self, sense: Callable[[float], Senses], backlog: Callable[[], int] | None = None
+    ) -> None:
+        """Read the server through ``sense`` from now on, starting a new window.
+
+        Args:
+            sense: given the time, returns the cumulative readings.
+            backlog: returns how many connections wait to be accepted.
+        """
+        self._sense = sense
+        self._backlog = backlog
+        self._before = None
+        self._window_ends = 0.0
+
+    def enter(self, exchange: Exchange) -> Decision:
+        """Take a slot, or a place in the queue, or be refused."""
+        if self._exempt and exchange.path.startswith(self._exempt):
+            return SKIP
+        now = exchange.arrived
+        if now >= self._window_ends:
+            self.tick(now)
+        law = self.law
+        if law.alert:
+            backlog = self._backlog() if self._backlog is not None else 0
+            reason = law.refuses(exchange.waited(now), backlog)
+            if reason is not None:
+                return self._refuse(reason)
+        if self.inflight < self.limit:
+            self.admitted += 1
+            self.inflight = running = self.inflight + 1
+            if running > self._peak:
+                self._peak = running
+            return None
+        return self._full(now)
+
+    def exit(self, exchange: Exchange, now: float) -> None:
+        """Give the slot back and take the sample, unless a policy further in answered."""
+        self.inflight -= 1
+        if exchange.refused is None and len(self._latencies) < MAX_SAMPLES:
+            # From admission, not arrival: our own queue inside the sample would be positive
+            # feedback.
+            begun = exchange.admitted or exchange.arrived
+            self._latencies.append((exchange.answered_at or now) - begun)
+        if self._queue:
+            self._hand_on()
+
+    def tick(self, now: float) -> None:
+        """End the window if its time has come."""
+        if now < self._window_ends or self._sense is None:
+            return
+        senses, before = self._sense(now), self._before
+        self._before = senses
+        self._window_ends = now + self.law.window
+        if before is not None and senses.at > before.at:
+            self._close_window(now, senses, before)
+        self._peak = self.inflight
+        self._counted = (self.admitted, sum(self.refused.values()))
+        self._latencies.clear()
+
+    def snapshot(self) -> GateSnapshot:
+        """Return the state, with utilization and smoothed latency."""
+        return GateSnapshot(
+            name=self.name,
+            limit=self.limit,
+            inflight=self.inflight,
+            queued=self.queued,
+            admitted=self.admitted,
+            refused=dict(self.refused),
+            law=self.law.name,
+            elu=self._utilization,
+            smoothed_latency=self._smoothed,
+        )
+
+    def _close_window(self, now: float, senses: Senses, before: Senses) -> None:
+        length = senses.at - before.at
+        self._utilization = min(1.0, max(0.0, (senses.busy - before.busy) / length))
+        for latency in self._latencies:
+            smoothed = latency if self._smoothed is None else self._smoothed
+            self._smoothed = smoothed + self._smoothing * (latency - smoothed)
+        admitted, refused = self._counted
+        refused = sum(self.refused.values()) - refused
+        self.limit = self.law.update(
+            Window(
+                now=now,
+                length=length,
+                utilization=self._utilization,
+                turns=max(0, senses.turns - before.turns),
+                inflight=self.inflight,
+                peak=self._peak,
+                queued=self.queued,
+                refused=refused,
+                arrivals=self.admitted - admitted + refused,
+                latencies=tuple(self._latencies),
+                backlog=self._backlog() if self._backlog is not None else 0,
+                pool_waiting=senses.pool_waiting,
+            )
+        )
+        self._hand_on()
+
+    def _full(self, now: float) -> Reply | Ticket:
+        if self.law.saturated:
+            return self._refuse("saturated")
+        return super()._full(now)
+
+    def _patience(self, now: float) -> float:
+        return self.law.patience(now)

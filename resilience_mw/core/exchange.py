@@ -1,0 +1,121 @@
+"""One request and its response as the policies see them, whatever the protocol."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+
+class Reply:
+    """An answer given instead of calling the app.
+
+    Immutable by convention and shared by all requests that get it, so that a driver renders it
+    once and keeps the rendered form in `rendered`.
+
+    Args:
+        status: HTTP status code.
+        body: plain text; never sent in answer to HEAD.
+        headers: extra ``(name, value)`` pairs; Content-Type and Content-Length are added.
+        reason: low-cardinality cause of a refusal (``limit``, ``queue_full``, ``queue_timeout``,
+            ``waited``, ``saturated``, ``deadline``, ``draining``), or ``None`` for an answer that
+            is no refusal (a health probe).
+        close: ask an HTTP/1 server to close the connection after this answer.
+    """
+
+    __slots__ = ("body", "close", "headers", "reason", "rendered", "status")
+
+    def __init__(
+        self,
+        status: int,
+        body: str = "",
+        headers: tuple[tuple[str, str], ...] = (),
+        *,
+        reason: str | None = None,
+        close: bool = False,
+    ) -> None:
+        self.status = status
+        self.body = body
+        self.headers = headers
+        self.reason = reason
+        self.close = close
+        self.rendered: Any = None
+
+    def __repr__(self) -> str:
+        return f"Reply({self.status}, {self.body!r}, reason={self.reason!r})"
+
+
+def busy(reason: str, retry_after: int = 1) -> Reply:
+    """Return the refusal that every limiter here gives: 503 ``Service Busy`` with Retry-After (s)."""
+    return Reply(503, "Service Busy", (("Retry-After", str(retry_after)),), reason=reason)
+
+
+class Skip:
+    """The decision "pass, and do not tell me how it ended" (an exempt path)."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "SKIP"
+
+
+SKIP: Final = Skip()
+
+
+class Exchange:
+    """One request on its way through the policies.
+
+    A driver subclasses it for its protocol. Everything that is the same for almost every request
+    is a class-level default, so that a request costs as few attribute stores as possible.
+    """
+
+    arrived: float
+    """When the driver first saw the request (monotonic seconds)."""
+
+    queue_wait = 0.0
+    """Seconds it had waited before that, as far as the driver has measured."""
+
+    admitted = 0.0
+    """When the app was entered after waiting in our queue; 0 = it did not wait there."""
+
+    deadline: float | None = None
+    """When the response must have started (monotonic seconds), or ``None``."""
+
+    target: Any = None
+    """The app that a rerouting policy chose; ``None`` = the guarded app."""
+
+    status = 0
+    """Status code of the response; 0 until it starts, or when nobody observes it."""
+
+    answered_at = 0.0
+    """When the response started (monotonic seconds); 0 until then, or when nobody observes it."""
+
+    refused: str | None = None
+    """Why a policy further in answered instead of the app; ``None`` = the app was called."""
+
+    overdue = False
+    """True once the deadline passed before a response had started."""
+
+    done = False
+    """True once the app has really ended."""
+
+    @property
+    def path(self) -> str:
+        """Path of the request below the mount point, decoded."""
+        raise NotImplementedError  # pragma: no cover - every driver has its own
+
+    @property
+    def method(self) -> str:
+        """Request method in upper case."""
+        raise NotImplementedError  # pragma: no cover - every driver has its own
+
+    def header(self, name: str) -> str | None:
+        """Return a request header; several of the same name are joined with commas."""
+        raise NotImplementedError  # pragma: no cover - every driver has its own
+
+    def waited(self, now: float) -> float:
+        """Return for how many seconds this request has waited by ``now``, never negative."""
+        return self.queue_wait + max(0.0, now - self.arrived)
+
+    @property
+    def forwarded(self) -> bool:
+        """Whether the app was called (False: a policy answered, which is no sample of the app)."""
+        return self.refused is None
