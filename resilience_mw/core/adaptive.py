@@ -122,15 +122,21 @@ class AdaptiveGate(Gate):
             refused=dict(self.refused),
             law=self.law.name,
             elu=self._utilization,
-            smoothed_latency=self._smoothed,
+            smoothed_latency=self._smooth(),
         )
+
+    def _smooth(self) -> float | None:
+        """Return the smoothed latency with the samples of the open window folded in."""
+        smoothed = self._smoothed
+        for latency in self._latencies:
+            base = latency if smoothed is None else smoothed
+            smoothed = base + self._smoothing * (latency - base)
+        return smoothed
 
     def _close_window(self, now: float, senses: Senses, before: Senses) -> None:
         length = senses.at - before.at
         self._utilization = min(1.0, max(0.0, (senses.busy - before.busy) / length))
-        for latency in self._latencies:
-            smoothed = latency if self._smoothed is None else self._smoothed
-            self._smoothed = smoothed + self._smoothing * (latency - smoothed)
+        self._smoothed = self._smooth()
         admitted, refused = self._counted
         refused = sum(self.refused.values()) - refused
         self.limit = self.law.update(

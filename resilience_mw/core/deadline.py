@@ -50,11 +50,12 @@ class DeadlinePolicy(Policy):
         if self.header is not None:
             timeout = self._shortened(exchange.header(self.header))
         if timeout is not None:
-            exchange.deadline = exchange.arrived + timeout
-            if exchange.queue_wait >= timeout:
+            deadline = exchange.arrived + timeout - exchange.queue_wait
+            if deadline <= exchange.arrived:
                 self.expired += 1
                 return LATE
-            exchange.deadline -= exchange.queue_wait
+            if exchange.deadline is None or deadline < exchange.deadline:
+                exchange.deadline = deadline
         return None
 
     def _shortened(self, value: str | None) -> float | None:

@@ -8,20 +8,19 @@ from typing import Any, Final
 class Reply:
     """An answer given instead of calling the app.
 
-    Immutable by convention and shared by all requests that get it, so that a driver renders it
-    once and keeps the rendered form in `rendered`.
+    Rendered once, for both protocols, and shared by all requests that get it: never change it.
 
     Args:
         status: HTTP status code.
         body: plain text; never sent in answer to HEAD.
-        headers: extra ``(name, value)`` pairs; Content-Type and Content-Length are added.
+        headers: ``(name, value)`` pairs; Content-Type and Content-Length are added.
         reason: low-cardinality cause of a refusal (``limit``, ``queue_full``, ``queue_timeout``,
             ``waited``, ``saturated``, ``deadline``, ``draining``), or ``None`` for an answer that
             is no refusal (a health probe).
         close: ask an HTTP/1 server to close the connection after this answer.
     """
 
-    __slots__ = ("body", "close", "headers", "reason", "rendered", "status")
+    __slots__ = ("body", "close", "headers", "raw_headers", "reason", "status")
 
     def __init__(
         self,
@@ -33,11 +32,15 @@ class Reply:
         close: bool = False,
     ) -> None:
         self.status = status
-        self.body = body
-        self.headers = headers
+        self.body = body.encode()
+        self.headers = (
+            *headers,
+            ("Content-Type", "text/plain; charset=utf-8"),
+            ("Content-Length", str(len(self.body))),
+        )
+        self.raw_headers = tuple((n.lower().encode(), v.encode()) for n, v in self.headers)
         self.reason = reason
         self.close = close
-        self.rendered: Any = None
 
     def __repr__(self) -> str:
         return f"Reply({self.status}, {self.body!r}, reason={self.reason!r})"
@@ -93,6 +96,9 @@ class Exchange:
 
     overdue = False
     """True once the deadline passed before a response had started."""
+
+    outer: Exchange | None = None
+    """The same request as a guard further out sees it, if there is one."""
 
     done = False
     """True once the app has really ended."""

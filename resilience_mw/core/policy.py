@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from ..exceptions import ConfigError
 from .exchange import Exchange, Reply, Skip
 from .ticket import Ticket
 
@@ -29,6 +30,8 @@ class Policy:
     reroutes = False
     deadlines = False
     exit: Callable[[Exchange, float], None] | None = None
+    driver: str | None = None
+    """The kind of driver that holds this policy; see `claim`."""
 
     def enter(self, exchange: Exchange) -> Decision:
         """Decide about a request that has arrived."""
@@ -49,3 +52,27 @@ class Policy:
     def snapshot(self) -> object:
         """Return the state as a frozen dataclass of plain numbers."""
         return None
+
+
+EVENT_LOOP = "event loop"
+THREADS = "threads"
+
+
+def claim(policies: Sequence[Policy], driver: str) -> None:
+    """Reserve ``policies`` for one kind of driver, `EVENT_LOOP` or `THREADS`.
+
+    Raises:
+        ConfigError: a policy is there twice (it would be left twice), or is held by the other
+            kind of driver: one locks and the other does not.
+    """
+    for position, policy in enumerate(policies):
+        name = type(policy).__name__
+        if any(policy is other for other in policies[:position]):
+            raise ConfigError(f"policies must be distinct, got the same {name} twice")
+        if policy.driver not in (None, driver):
+            raise ConfigError(
+                f"a policy must stay with one kind of driver, got {name} used by {driver} "
+                f"and by {policy.driver}"
+            )
+    for policy in policies:
+        policy.driver = driver

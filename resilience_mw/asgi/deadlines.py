@@ -1,0 +1,114 @@
+"""Enforce deadlines on running ASGI requests.
+
+At the deadline the client is answered at once, later messages of the app are swallowed, and its
+task is cancelled. The slot stays taken until the task has really ended: work that goes on in a
+thread is still load.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.deadline import LATE, UNRECEIVED, DeadlinePolicy
+from ..core.exchange import Reply
+from .exchange import ASGIExchange, send_reply
+
+logger = logging.getLogger("resilience_mw")
+
+
+class Watch:
+    """The running requests of one guard that have a deadline.
+
+    Args:
+        policies: the guard's deadline policies; the outermost counts what was enforced.
+    """
+
+    def __init__(self, policies: Sequence[DeadlinePolicy]) -> None:
+        self._policy = policies[0]
+        timeouts = [policy.receive_timeout for policy in policies if policy.receive_timeout]
+        self.receive_timeout = min(timeouts, default=0.0)
+        """Seconds until a request must have been received; 0 = no limit."""
+        self.running: dict[ASGIExchange, None] = {}
+        """In order of arrival; the driver adds and removes."""
+
+    def beat(self, now: float) -> bool:
+        """Enforce what is due; returns whether anything is running."""
+        receive_by = now - self.receive_timeout
+        for exchange in list(self.running):
+            if exchange.overdue:
+                _cancel(exchange)
+            elif exchange.status:
+                continue  # a response that has started is never cut
+            elif exchange.deadline is not None and exchange.deadline <= now:
+                self._policy.expired += 1
+                self._answer(exchange, LATE)
+                _cancel(exchange)
+            elif exchange.reader is not None and exchange.arrived <= receive_by:
+                self._policy.unreceived += 1
+                exchange.unread = True
+                self._answer(exchange, UNRECEIVED)
+                exchange.reader.cancel()
+        return bool(self.running)
+
+    @staticmethod
+    def _answer(exchange: ASGIExchange, reply: Reply) -> None:
+        exchange.overdue = True  # from here on the app is muted
+        exchange.answering = asyncio.ensure_future(
+            send_reply(reply, exchange.scope, exchange.server_send)
+        )
+
+
+async def settle(exchange: ASGIExchange, error: BaseException | None) -> None:
+    """End the call of an app that was answered for: swallow what we caused, re-raise the rest."""
+    answering = exchange.answering
+    if answering is not None:
+        # The server takes our return as the end of the request: the answer has to be out.
+        await asyncio.wait([answering])
+        if not answering.cancelled() and answering.exception() is not None:
+            logger.debug("the client left before the late answer", exc_info=answering.exception())
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        if not exchange.cancelled or task is None or task.uncancel():
+            raise error
+    elif isinstance(error, Exception):
+        # An app that was told of a disconnect may well fail; any other failure is its own.
+        level = logging.DEBUG if exchange.unread else logging.WARNING
+        logger.log(level, "the app failed after its request was answered for it", exc_info=error)
+    elif error is not None:
+        raise error
+
+
+def _cancel(exchange: ASGIExchange) -> None:
+    """Cancel the app's task once, as soon as nothing shields it."""
+    task = exchange.task
+    if task is None or exchange.cancelled or exchange.unread or _shielded(task):
+        return
+    exchange.cancelled = True
+    task.cancel()
+
+
+def _shielded(task: asyncio.Task[Any]) -> bool:
+    """Whether the task is inside a shielded anyio scope, such as a call in its thread pool.
+
+    A native cancellation there would hand the pool's token back while the thread still runs, so
+    that timeouts would add threads. Entering an `anyio.CancelScope` for each request would do as
+    well, at several microseconds each. Where anyio has changed inside, the answer is yes: then
+    the work is left to end by itself.
+    """
+    anyio_asyncio = sys.modules.get("anyio._backends._asyncio")
+    if anyio_asyncio is None:
+        return False
+    try:
+        state = anyio_asyncio._task_states.get(task)
+        scope = None if state is None else state.cancel_scope
+        while scope is not None:
+            if scope.shield:
+                return True
+            scope = scope._parent_scope
+    except AttributeError:  # pragma: no cover - another anyio
+        return True
+    return False

@@ -1,0 +1,104 @@
+"""An HTTP request in ASGI terms, and how a `Reply` is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from starlette.datastructures import Headers
+
+from ..core.exchange import Exchange, Reply
+from ..types import Message, Receive, Scope, Send
+
+
+async def _nothing() -> None:
+    """Swallow a message of an app that has been answered for."""
+
+
+class ASGIExchange(Exchange):
+    """One ASGI request.
+
+    `send` and `receive` are given to the app instead of the server's when a policy observes the
+    response or sets a deadline.
+    """
+
+    scope: Scope
+    server_send: Send
+    server_receive: Receive
+    task: asyncio.Task[Any] | None = None
+    """The task the app runs in; ``None`` on servers that drive coroutines without tasks."""
+    reader: asyncio.Task[Any] | None = None
+    """The task that waits for the request's body right now."""
+    received = False
+    """Whether the last byte of the request has been handed to the app."""
+    answering: asyncio.Task[None] | None = None
+    """Sends our answer after a deadline, while the app still runs."""
+    cancelled = False
+    """Whether we cancelled `task` and owe it an ``uncancel``."""
+    unread = False
+    """Whether we gave up on the body: the app sees a disconnect and ends by itself."""
+
+    @property
+    def path(self) -> str:
+        """Path of the request below the mount point (``root_path``), decoded."""
+        scope = self.scope
+        path: str = scope["path"]
+        root: str = scope.get("root_path", "")
+        if root and path.startswith(root) and path[len(root) : len(root) + 1] == "/":
+            return path[len(root) :]
+        return path
+
+    @property
+    def method(self) -> str:
+        """Request method in upper case."""
+        method: str = self.scope["method"]
+        return method
+
+    def header(self, name: str) -> str | None:
+        """Return a request header; several of the same name are joined with commas."""
+        values = Headers(scope=self.scope).getlist(name)
+        return ",".join(values) if values else None
+
+    def send(self, message: Message) -> Any:
+        """Pass a message on, noting the start; swallow it once we have answered ourselves."""
+        if self.status:
+            return self.server_send(message)
+        if self.overdue:
+            return _nothing()
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.answered_at = time.monotonic()
+        return self.server_send(message)
+
+    async def receive(self) -> Message:
+        """Pass the next message on; report a disconnect once we have given up on the body."""
+        if self.received:
+            return await self.server_receive()
+        if self.overdue:
+            return {"type": "http.disconnect"}
+        self.reader = asyncio.current_task()
+        try:
+            message = await self.server_receive()
+        except asyncio.CancelledError:
+            reader = self.reader
+            # Ours, and only ours: whoever else cancelled the task must not lose that.
+            if not self.overdue or reader is None or reader.uncancel():
+                raise
+            return {"type": "http.disconnect"}
+        finally:
+            self.reader = None
+        if message["type"] != "http.request" or not message.get("more_body", False):
+            self.received = True
+        return message
+
+
+async def send_reply(reply: Reply, scope: Scope, send: Send) -> None:
+    """Send ``reply``, without its body in answer to HEAD."""
+    # A list of its own: middlewares further out add to it in place.
+    headers = list(reply.raw_headers)
+    if reply.close and scope.get("http_version", "1.1").startswith("1"):
+        headers.append((b"connection", b"close"))  # HTTP/2 forbids it
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    body = b"" if scope["method"] == "HEAD" else reply.body
+    await send({"type": "http.response.body", "body": body})

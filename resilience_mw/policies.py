@@ -1,0 +1,75 @@
+"""From options to policies: what both protocols and Django build their guards of."""
+
+from __future__ import annotations
+
+from .config import Backpressure, Config, Deadline, Health, Limit
+from .core.adaptive import AdaptiveGate
+from .core.deadline import DeadlinePolicy
+from .core.gate import Gate
+from .core.health import HealthPolicy
+from .core.laws import AIMD, Law
+from .core.policy import Policy
+
+
+def for_health(options: Health) -> list[Policy]:
+    """Build the probes."""
+    return [HealthPolicy(options.live_path, options.ready_path, options.startup_path)]
+
+
+def for_deadline(options: Deadline) -> list[Policy]:
+    """Build the deadlines; none if both are off and no header may set one."""
+    if options.timeout is None and not options.receive_timeout and options.header is None:
+        return []
+    return [
+        DeadlinePolicy(
+            options.timeout, receive_timeout=options.receive_timeout, header=options.header
+        )
+    ]
+
+
+def for_limit(options: Limit) -> list[Policy]:
+    """Build the fixed limit; none if it is off."""
+    if not options.max_concurrent_requests:
+        return []
+    return [Gate(options.max_concurrent_requests, exempt=options.exempt, name="limit")]
+
+
+def for_backpressure(options: Backpressure, ceiling: int = 0) -> list[Policy]:
+    """Build the gate whose limit follows the load; none if it is off.
+
+    Args:
+        options: the section.
+        ceiling: a fixed limit further out, above which the law must not climb; 0 = none.
+    """
+    if not options.enabled:
+        return []
+    law = _law(options, min(options.max_limit, ceiling or options.max_limit))
+    return [
+        AdaptiveGate(
+            law,
+            max_queue=options.queue_size,
+            exempt=options.exempt,
+            smoothing_factor=options.smoothing_factor,
+        )
+    ]
+
+
+def for_all(config: Config) -> list[Policy]:
+    """Build everything, outermost first: probes, deadlines, fixed limit, adaptive limit."""
+    return [
+        *for_health(config.health),
+        *for_deadline(config.deadline),
+        *for_limit(config.limit),
+        *for_backpressure(config.backpressure, config.limit.max_concurrent_requests),
+    ]
+
+
+def _law(options: Backpressure, ceiling: int) -> Law:
+    return AIMD(
+        initial_limit=options.initial_limit,
+        min_limit=min(options.min_limit, ceiling),
+        max_limit=ceiling,
+        elu_max=options.elu_max,
+        window=options.sample_window,
+        queue_timeout=options.queue_timeout,
+    )

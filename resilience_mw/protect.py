@@ -1,0 +1,52 @@
+"""The one line that protects an app."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from asgiref.compatibility import guarantee_single_callable, is_double_callable
+
+from . import policies as build
+from .config import Config, resolve
+from .core.policy import Policy
+from .exceptions import ConfigError
+from .interface import interface_of
+
+
+def protect(
+    app: Any,
+    config: Config | None = None,
+    *policies: Policy,
+    interface: Literal["auto", "asgi", "wsgi"] = "auto",
+) -> Any:
+    """Return ``app`` behind probes, deadlines, a fixed limit and an adaptive limit, in this order.
+
+    Args:
+        app: any ASGI or WSGI app; the result speaks the same protocol.
+        config: options given in code. What it leaves out comes from the environment
+            (``RESILIENCE_LIMIT_MAX_CONCURRENT_REQUESTS=100``), then from the defaults.
+        policies: more of your own, further in than ours.
+        interface: the app's protocol, if its signature does not tell.
+
+    Raises:
+        ConfigError: an option is unknown or breaks a rule, or the protocol cannot be told.
+
+    Example:
+        >>> async def app(scope, receive, send): ...
+        >>> app = protect(app, Config(limit=Limit(max_concurrent_requests=100)))
+    """
+    if interface not in ("auto", "asgi", "wsgi"):
+        raise ConfigError(f'interface must be "auto", "asgi" or "wsgi", got {interface!r:.80}')
+    if config is not None and not isinstance(config, Config):
+        raise ConfigError(f"config must be a Config, got {config!r:.80}")
+    options = resolve(config).config
+    row = [*build.for_all(options), *policies]
+    if (interface_of(app) if interface == "auto" else interface) == "wsgi":
+        from .wsgi import Guard as WSGIGuard
+
+        return WSGIGuard(app, *row)
+    from .asgi import Guard as ASGIGuard
+
+    if is_double_callable(app):
+        app = guarantee_single_callable(app)
+    return ASGIGuard(app, *row)

@@ -1,0 +1,73 @@
+"""An HTTP request in WSGI terms, and how a `Reply` is sent."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from typing import Any
+
+from werkzeug.datastructures import EnvironHeaders
+from werkzeug.wsgi import get_path_info
+
+from ..core.exchange import Exchange, Reply
+from ..types import Environ, StartResponse
+
+
+class WSGIExchange(Exchange):
+    """One WSGI request."""
+
+    environ: Environ
+    server_start_response: StartResponse
+
+    @property
+    def path(self) -> str:
+        """Path of the request below the mount point (``SCRIPT_NAME``), decoded."""
+        path: str = self.environ.get("PATH_INFO", "")
+        return path if path.isascii() else get_path_info(self.environ)
+
+    @property
+    def method(self) -> str:
+        """Request method in upper case."""
+        method: str = self.environ["REQUEST_METHOD"]
+        return method
+
+    def header(self, name: str) -> str | None:
+        """Return a request header; the server has joined several of the same name with commas."""
+        return EnvironHeaders(self.environ).get(name)
+
+    def start_response(self, status: str, headers: list[Any], *exc_info: Any) -> Callable[..., Any]:
+        """Note the start of the response and pass it on, ``exc_info`` only if it was given."""
+        self.status = int(status[:3])
+        self.answered_at = time.monotonic()
+        return self.server_start_response(status, headers, *exc_info)
+
+
+def answer(reply: Reply, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+    """Answer with ``reply``, without its body to HEAD.
+
+    ``reply.close`` is not said here: hop-by-hop headers belong to the server in WSGI, and some
+    servers turn a response that has one into a 500.
+    """
+    start_response(f"{reply.status} {HTTPStatus(reply.status).phrase}", list(reply.headers))
+    return [] if environ["REQUEST_METHOD"] == "HEAD" else [reply.body]
+
+
+def client_left(environ: Environ) -> bool:
+    """Whether the client is known to have closed its connection.
+
+    Known on Gunicorn, whose socket is in the environ, and on Waitress, which offers a function.
+    """
+    disconnected = environ.get("waitress.client_disconnected")
+    if disconnected is not None:
+        return bool(disconnected())
+    connection = environ.get("gunicorn.socket")
+    if connection is None:
+        return False
+    try:
+        return not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except (BlockingIOError, InterruptedError, ValueError):
+        return False  # nothing to read: still there; ValueError: TLS knows no flags
+    except OSError:
+        return True

@@ -1,0 +1,215 @@
+"""The WSGI driver: owns the lock, the waiting and the life of a request; its policies decide."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from ..context import current
+from ..core.adaptive import AdaptiveGate
+from ..core.deadline import DeadlinePolicy
+from ..core.exchange import Exchange, Reply
+from ..core.health import HealthPolicy
+from ..core.lifecycle import State
+from ..core.policy import THREADS, Policy, claim
+from ..core.snapshot import Snapshot, summarize
+from ..core.ticket import Ticket
+from ..types import Environ, StartResponse, WSGIApp
+from .body import watch
+from .exchange import WSGIExchange, answer, client_left
+from .senses import ThreadSenses
+
+Exit = Callable[[Exchange, float], None]
+
+GONE = Reply(503, "Service Busy", reason="gone")
+"""What a client gets that has left: WSGI must answer something, though nobody will read it."""
+
+LOOK_AROUND = 0.1
+"""Seconds a waiting thread sleeps before it looks whether its client left or a window ended."""
+
+
+class Guard:
+    """A WSGI app behind a row of policies, outermost first.
+
+    It sees only requests that already own one of the server's threads: a limit that is not below
+    the number of threads never acts, and a request that waits here keeps its thread.
+
+    A guard directly inside another is merged into it, unless a policy of the outer one reroutes.
+
+    Args:
+        app: a WSGI app.
+        policies: what decides; each at most once.
+
+    Raises:
+        ConfigError: a policy is used twice, or already by a guard on an event loop.
+
+    Example:
+        >>> from resilience_mw.core import Gate
+        >>> def app(environ, start_response): ...
+        >>> Guard(app, Gate(10)).snapshot().limit
+        10
+    """
+
+    def __init__(self, app: WSGIApp, *policies: Policy) -> None:
+        if isinstance(app, Guard) and not any(policy.reroutes for policy in policies):
+            policies += app.policies
+            app = app.app
+        claim(policies, THREADS)
+        self.app = app
+        self.policies = policies
+        self._lock = threading.Lock()
+        self._lost: deque[tuple[WSGIExchange, Sequence[Exit]]] = deque()
+        self._exits = _exits(policies)
+        self._deadlines = [p for p in policies if isinstance(p, DeadlinePolicy)]
+        self._observes = bool(self._deadlines) or any(p.observes for p in policies)
+        gates = [policy for policy in policies if isinstance(policy, AdaptiveGate)]
+        self._live = bool(gates or self._deadlines)
+        self._senses = ThreadSenses(gates)
+        for policy in policies:
+            if isinstance(policy, HealthPolicy):
+                policy.lifecycle.advance(State.READY)  # WSGI knows no start-up but the import
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve one WSGI request."""
+        exchange = WSGIExchange()
+        exchange.environ = environ
+        exchange.server_start_response = start_response
+        exchange.arrived = now = time.monotonic()
+        if self._live:
+            exchange.queue_wait = self._senses.queue_wait(environ, now)
+            outer = current.get()
+            if outer is not None and not outer.done:
+                exchange.outer = outer
+                exchange.deadline = outer.deadline
+            current.set(exchange)
+        exits = self._admit(exchange)
+        if isinstance(exits, Reply):
+            return answer(exits, environ, start_response)
+        if self._observes:
+            start_response = exchange.start_response
+        try:
+            iterable = (exchange.target or self.app)(environ, start_response)
+        except BaseException:
+            self._end(exchange, exits)
+            raise
+        return watch(
+            iterable,
+            environ,
+            partial(self._end, exchange, exits),
+            partial(self._lost.append, (exchange, exits)),
+        )
+
+    def _admit(self, exchange: WSGIExchange) -> Sequence[Exit] | Reply:
+        """Ask the policies; returns what to call at the end, innermost first, or the answer."""
+        entered: list[Policy] = []
+        reply: Reply | None = None
+        with self._lock:
+            if self._lost:
+                self._reap()
+            try:
+                for policy in self.policies:
+                    decision = policy.enter(exchange)
+                    if decision is None:
+                        entered.append(policy)
+                    elif isinstance(decision, Ticket):
+                        reply = self._wait(decision, policy, exchange)
+                        if reply is not None:
+                            break
+                        entered.append(policy)
+                    elif isinstance(decision, Reply):
+                        reply = decision
+                        break
+                else:
+                    self._senses.enter(exchange.arrived)
+                    everyone = len(entered) == len(self.policies)
+                    return self._exits if everyone else _exits(entered)
+            except BaseException:
+                self._leave(exchange, entered, "gone")
+                raise
+            self._leave(exchange, entered, reply.reason or "reply")
+        return reply
+
+    def _wait(self, ticket: Ticket, policy: Policy, exchange: WSGIExchange) -> Reply | None:
+        """Wait in a gate's queue, giving up the lock meanwhile as a condition variable does.
+
+        Returns ``None`` when granted, or the answer.
+        """
+        woken = threading.Lock()
+        woken.acquire()
+        ticket.wake = woken.release
+        try:
+            while ticket.waiting:
+                left = ticket.expires - time.monotonic()
+                if left <= 0.0:
+                    policy.expire(ticket, ticket.expires)
+                    break
+                self._lock.release()
+                try:
+                    woken.acquire(timeout=min(left, LOOK_AROUND))
+                    left_us = client_left(exchange.environ)
+                finally:
+                    self._lock.acquire()
+                now = time.monotonic()
+                if left_us:
+                    policy.abandon(ticket, now)
+                    return GONE
+                policy.tick(now)
+        except BaseException:
+            policy.abandon(ticket, time.monotonic())
+            raise
+        exchange.admitted = time.monotonic()
+        return ticket.reply
+
+    def _leave(self, exchange: WSGIExchange, entered: Sequence[Policy], reason: str) -> None:
+        """Tell the policies that were entered that the app will not be called."""
+        exchange.done = True
+        exchange.refused = reason
+        if exchange.outer is not None:
+            exchange.outer.refused = reason  # nor is it a sample for a guard further out
+        now = time.monotonic()
+        for exit in _exits(entered):
+            exit(exchange, now)
+
+    def _end(self, exchange: WSGIExchange, exits: Sequence[Exit]) -> None:
+        """End a request that was admitted: once, whoever asks and however often."""
+        with self._lock:
+            if self._lost:
+                self._reap()
+            self._finish(exchange, exits)
+
+    def _finish(self, exchange: WSGIExchange, exits: Sequence[Exit]) -> None:
+        if exchange.done:
+            return
+        exchange.done = True
+        now = time.monotonic()
+        if self._deadlines and exchange.deadline is not None:
+            # Nobody can stop a thread: all that is left is to count it.
+            self._deadlines[0].overrun += (exchange.answered_at or now) > exchange.deadline
+        self._senses.exit(now)
+        for exit in exits:
+            exit(exchange, now)
+
+    def _reap(self) -> None:
+        """End the requests whose bodies were dropped by the server without being closed."""
+        while self._lost:
+            self._finish(*self._lost.popleft())
+
+    def snapshot(self) -> Snapshot:
+        """Return the state of the guard and of each of its policies."""
+        with self._lock:
+            self._reap()
+            return summarize(tuple(policy.snapshot() for policy in self.policies), 0)
+
+    def drain(self) -> None:
+        """Turn readiness to 503 and refuse whoever waits; requests are still served."""
+        with self._lock:
+            for policy in self.policies:
+                policy.drain()
+
+
+def _exits(policies: Sequence[Policy]) -> tuple[Exit, ...]:
+    """What to call at the end of a request, innermost first."""
+    return tuple(policy.exit for policy in reversed(policies) if policy.exit is not None)

@@ -1,0 +1,71 @@
+"""The named middlewares: guards with one feature each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import policies
+from ..config import Backpressure, Deadline, Health, Limit, section_from_kwargs
+from ..types import WSGIApp
+from .guard import Guard
+
+
+class HealthMiddleware(Guard):
+    """Answer liveness, readiness and start-up probes before anything else.
+
+    Args:
+        app: the WSGI app to wrap.
+        options: the fields of `resilience_mw.Health`.
+
+    Raises:
+        ConfigError: an option is unknown or its value breaks a rule.
+    """
+
+    def __init__(self, app: WSGIApp, **options: Any) -> None:
+        super().__init__(app, *policies.for_health(section_from_kwargs(Health, options)))
+
+
+class DeadlineMiddleware(Guard):
+    """Give each request a deadline; see `resilience_mw.wsgi.guard` for how it is enforced.
+
+    Args:
+        app: the WSGI app to wrap.
+        options: the fields of `resilience_mw.Deadline`.
+
+    Raises:
+        ConfigError: an option is unknown or its value breaks a rule.
+    """
+
+    def __init__(self, app: WSGIApp, **options: Any) -> None:
+        super().__init__(app, *policies.for_deadline(section_from_kwargs(Deadline, options)))
+
+
+class ConcurrencyLimitMiddleware(Guard):
+    """Refuse at once what would run beside more than a fixed number of requests.
+
+    Args:
+        app: the WSGI app to wrap.
+        options: the fields of `resilience_mw.Limit`.
+
+    Raises:
+        ConfigError: an option is unknown or its value breaks a rule.
+    """
+
+    def __init__(self, app: WSGIApp, **options: Any) -> None:
+        super().__init__(app, *policies.for_limit(section_from_kwargs(Limit, options)))
+
+
+class BackpressureMiddleware(Guard):
+    """Hold the number of running requests at what the server can bear; queue some, refuse more.
+
+    Args:
+        app: the WSGI app to wrap.
+        options: the fields of `resilience_mw.Backpressure`.
+
+    Raises:
+        ConfigError: an option is unknown or its value breaks a rule.
+    """
+
+    def __init__(self, app: WSGIApp, **options: Any) -> None:
+        section = section_from_kwargs(Backpressure, options)
+        super().__init__(app, *policies.for_backpressure(section))
