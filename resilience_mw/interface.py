@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Literal
 
-from asgiref.compatibility import is_double_callable
+from asgiref.compatibility import double_to_single_callable, is_double_callable
 
 from .exceptions import ConfigError
 
@@ -23,20 +23,29 @@ def interface_of(app: Any) -> Interface:
     """
     if not callable(app):
         raise ConfigError(f"app must be an ASGI or WSGI callable, got {app!r:.80}")
-    call = app if inspect.isroutine(app) or inspect.isclass(app) else app.__call__
-    if inspect.iscoroutinefunction(app) or inspect.iscoroutinefunction(call):
-        return "asgi"
-    if is_double_callable(app):
+    if _is_asgi3(app):
         return "asgi"
     wanted = _positional(app)
     if wanted == 2:
         return "wsgi"
-    if wanted == 3:
+    if wanted == 3 or (wanted == 1 and is_double_callable(app)):
         return "asgi"
     raise ConfigError(
         f'interface must be "asgi" or "wsgi" for an app whose signature does not tell, '
         f"got {app!r:.80}"
     )
+
+
+def as_asgi3(app: Any) -> Any:
+    """Return an ASGI app in the three-argument form, whichever of the two it has."""
+    if _is_asgi3(app) or _positional(app) != 1:
+        return app
+    return double_to_single_callable(app)
+
+
+def _is_asgi3(app: Any) -> bool:
+    call = app if inspect.isroutine(app) or inspect.isclass(app) else app.__call__
+    return inspect.iscoroutinefunction(app) or inspect.iscoroutinefunction(call)
 
 
 def _positional(app: Any) -> int | None:

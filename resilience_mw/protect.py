@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from asgiref.compatibility import guarantee_single_callable, is_double_callable
-
 from . import policies as build
 from .config import Config, resolve
 from .core.policy import Policy
 from .exceptions import ConfigError
-from .interface import interface_of
+from .interface import as_asgi3, interface_of
 
 
 def protect(
@@ -47,6 +45,4 @@ def protect(
         return WSGIGuard(app, *row)
     from .asgi import Guard as ASGIGuard
 
-    if is_double_callable(app):
-        app = guarantee_single_callable(app)
-    return ASGIGuard(app, *row)
+    return ASGIGuard(as_asgi3(app), *row)
