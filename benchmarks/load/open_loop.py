@@ -123,7 +123,7 @@ class _Run:
     async def send(self) -> None:
         """Send everything, each at its time or, when late, as soon as the loop gets round."""
         load = self._load
-        now = 0.0
+        now = -1.0
         for intended in intended_times(load.phases, load.spacing, load.seed):
             if intended > now:
                 now = await self._reach(intended)
