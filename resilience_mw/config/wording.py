@@ -1,0 +1,52 @@
+"""Words for error messages: a value on one short line, and the name that was probably meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+
+LONGEST_VALUE = 80
+
+
+def show(value: object) -> str:
+    """Return `value` as Python would write it, on one line and shortened, never raising."""
+    # Cut before repr: a megabyte pasted into a variable should not be escaped only to be dropped.
+    if isinstance(value, str):
+        rest = f"... ({len(value)} characters)" if len(value) > LONGEST_VALUE else ""
+        return f"{value[:LONGEST_VALUE]!r}{rest}"
+    try:
+        text = repr(value)
+    except Exception:  # a foreign __repr__, or an integer with more digits than Python prints
+        text = f"<{type(value).__name__}>"
+    return one_line(text)
+
+
+def plain(name: str) -> str:
+    """Return a name that somebody typed, shortened and with its control characters escaped."""
+    return repr(name[:LONGEST_VALUE])[1:-1] + "..." * (len(name) > LONGEST_VALUE)
+
+
+def one_line(text: str, longest: int = LONGEST_VALUE) -> str:
+    """Return `text` with every run of white space as one blank, cut after `longest` characters."""
+    # Reading a little more than is kept is enough, however long the text is.
+    line = " ".join(text[: 4 * longest].split())
+    return line if len(line) <= longest else f"{line[:longest]}..."
+
+
+def nearest(name: str, candidates: Iterable[str]) -> str:
+    """Return the dotted candidate most like `name`.
+
+    The part after the last dot counts, without case and separators, so that an option written under
+    the wrong section or in the original's camelCase is found; the own section breaks near ties.
+    """
+    section = name.rpartition(".")[0]
+
+    def likeness(candidate: str) -> float:
+        own_section = candidate.rpartition(".")[0] == section
+        return SequenceMatcher(None, _core(name), _core(candidate)).ratio() + 0.1 * own_section
+
+    return max(candidates, key=likeness)
+
+
+def _core(name: str) -> str:
+    return name.rpartition(".")[2].replace("_", "").replace("-", "").lower()[:LONGEST_VALUE]
