@@ -28,7 +28,7 @@ def interface_of(app: Any) -> Interface:
     wanted = _positional(app)
     if wanted == 2:
         return "wsgi"
-    if wanted == 3 or (wanted == 1 and is_double_callable(app)):
+    if wanted == 3 or (wanted == 1 and _is_asgi2(app)):
         return "asgi"
     raise ConfigError(
         f'interface must be "asgi" or "wsgi" for an app whose signature does not tell, '
@@ -40,7 +40,11 @@ def as_asgi3(app: Any) -> Any:
     """Return an ASGI app in the three-argument form, whichever of the two it has."""
     if _is_asgi3(app) or _positional(app) != 1:
         return app
-    return double_to_single_callable(app)
+    return double_to_single_callable(app)  # type: ignore[no-untyped-call]
+
+
+def _is_asgi2(app: Any) -> bool:
+    return bool(is_double_callable(app))  # type: ignore[no-untyped-call]
 
 
 def _is_asgi3(app: Any) -> bool:

@@ -32,13 +32,13 @@ class Watch:
         timeouts = [policy.receive_timeout for policy in policies if policy.receive_timeout]
         self.receive_timeout = min(timeouts, default=0.0)
         """Seconds until a request must have been received; 0 = no limit."""
-        self.running: dict[ASGIExchange, None] = {}
-        """In order of arrival; the driver adds and removes."""
+        self.running: set[ASGIExchange] = set()
+        """The driver adds and removes."""
 
     def beat(self, now: float) -> bool:
         """Enforce what is due; returns whether anything is running."""
         receive_by = now - self.receive_timeout
-        for exchange in list(self.running):
+        for exchange in self.running:
             if exchange.overdue:
                 _cancel(exchange)
             elif exchange.status:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from asyncio import AbstractEventLoop, current_task, get_running_loop
+from asyncio import AbstractEventLoop, get_running_loop
 from collections.abc import Callable, Sequence
+from contextvars import Token
 
 from ..context import current
 from ..core.adaptive import AdaptiveGate
@@ -15,7 +16,7 @@ from ..core.snapshot import Snapshot, summarize
 from ..core.ticket import Ticket
 from ..types import ASGIApp, Receive, Scope, Send
 from .deadlines import Watch, settle
-from .exchange import ASGIExchange, send_reply
+from .exchange import ASGIExchange, current_task, send_reply
 from .lifespan import Lifespan
 from .pulse import Pulse
 from .senses import LoopSenses
@@ -24,6 +25,7 @@ from .waiting import ReadAhead, wait_for
 Exit = Callable[[Exchange, float], None]
 
 monotonic = time.monotonic
+MISSING = Token.MISSING
 
 
 class Guard:
@@ -51,21 +53,28 @@ class Guard:
             policies += app.policies
             app = app.app
         claim(policies, EVENT_LOOP)
-        self.app = app
-        self.policies = policies
+        self.app: ASGIApp = app
+        self.policies: tuple[Policy, ...] = policies
         self.websockets = 0
         """Open websockets. They hold no slot: they live for minutes, a slot is for a request."""
-        self._enters = tuple(policy.enter for policy in policies)
-        self._exits = _exits(policies)
-        self._gates = [policy for policy in policies if isinstance(policy, AdaptiveGate)]
+        gates = [policy for policy in policies if isinstance(policy, AdaptiveGate)]
         deadlines = [policy for policy in policies if isinstance(policy, DeadlinePolicy)]
+        plain = [policy for policy in deadlines if policy.header is None]
+        self._timeout = min((p.timeout for p in plain if p.timeout is not None), default=None)
+        """Of the deadlines that need not see the request: set here, which is a call cheaper."""
+        self._row = tuple(policy for policy in policies if policy not in plain)
+        self._enters = tuple(policy.enter for policy in self._row)
+        self._exits = _exits(policies)
+        self._gates = gates
         self._watch = Watch(deadlines) if deadlines else None
+        self._running: set[ASGIExchange] = self._watch.running if self._watch else set()
         self._receives = self._watch is not None and self._watch.receive_timeout > 0
-        self._observes = bool(deadlines) or any(policy.observes for policy in policies)
-        self._live = bool(deadlines or self._gates)
+        self._observes = any(policy.observes for policy in policies)
+        self._reroutes = any(policy.reroutes for policy in policies)
+        self._live = bool(deadlines or gates)
         self._loop: AbstractEventLoop | None = None
         self._pulse = Pulse(self._beat)
-        self._senses = LoopSenses(self._gates)
+        self._senses = LoopSenses(gates)
         self._lifespan = Lifespan(policies)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -75,49 +84,58 @@ class Guard:
             return
         exchange = ASGIExchange()
         exchange.scope = scope
+        exchange.full_path = scope["path"]
         exchange.server_send = send
         exchange.arrived = monotonic()
-        loop = None
         if self._live:
-            loop = get_running_loop()
+            try:
+                loop = get_running_loop()
+            except RuntimeError:  # not asyncio: nobody to beat
+                loop = None
             if loop is not self._loop or self._pulse.resting:
                 self._revive(loop)
-            outer = current.get()
-            if outer is not None and not outer.done:
-                exchange.outer = outer
-                exchange.deadline = outer.deadline
-            current.set(exchange)
-        exits = self._exits
-        for enter in self._enters:
-            decision = enter(exchange)
-            if decision is not None:
-                # Everything but the happy path is a coroutine of its own, and may be slower.
-                detour = await self._detour(exchange, enter, decision, receive)
-                if detour is None:
-                    return
-                exits, receive = detour
-                break
-        if self._observes:
-            send = exchange.send
-            if self._watch is not None:
-                exchange.task = current_task(loop)
-                if self._receives:
-                    exchange.server_receive = receive
-                    receive = exchange.receive
-                self._watch.running[exchange] = None
+            if self._timeout is not None:
+                exchange.deadline = exchange.arrived + self._timeout
+            outer = current.set(exchange).old_value
+            if outer is not MISSING and outer is not None and not outer.done:
+                exchange.nest(outer)
+        exits: Sequence[Exit] = self._exits
         try:
-            await (exchange.target or self.app)(scope, receive, send)
+            for enter in self._enters:
+                decision = enter(exchange)
+                if decision is not None:
+                    # What is not the happy path is a coroutine of its own, and may be slower.
+                    detour = await self._detour(exchange, enter, decision, receive)
+                    if detour is None:
+                        return
+                    exits, receive = detour
+                    break
+        except BaseException:
+            if not exchange.done:  # a policy raised: those before it have been entered
+                self._leave(exchange, self._row[: self._enters.index(enter)], "gone")
+            raise
+        if self._observes:
+            send = exchange.send_timed
+        elif self._watch is not None:
+            send = exchange.send
+        if self._watch is not None:
+            exchange.task = current_task(loop)
+            if self._receives:
+                exchange.server_receive = receive
+                receive = exchange.receive
+            self._running.add(exchange)
+        try:
+            await (exchange.target if self._reroutes else self.app)(scope, receive, send)
         except BaseException as error:
-            if exchange.answering is None:
+            if not exchange.overdue:
                 raise
             await settle(exchange, error)
         else:
-            if exchange.answering is not None:
+            if exchange.overdue:
                 await settle(exchange, None)
         finally:
             exchange.done = True
-            if self._watch is not None:
-                self._watch.running.pop(exchange, None)
+            self._running.discard(exchange)
             now = monotonic()
             for exit in exits:
                 exit(exchange, now)
@@ -136,11 +154,15 @@ class Guard:
         """
         self._lifespan.without()
         position = self._enters.index(enter)
-        entered = list(self.policies[:position])
+        if isinstance(decision, Reply):
+            self._leave(exchange, self._row[:position], decision.reason or "reply")
+            await send_reply(decision, exchange.scope, exchange.server_send)
+            return None
+        entered = list(self._row[:position])
         ahead: ReadAhead | None = None
         reply: Reply | None = None
         try:
-            for policy in self.policies[position:]:
+            for policy in self._row[position:]:
                 if decision is None:
                     decision = policy.enter(exchange)
                 if isinstance(decision, Ticket):
@@ -160,22 +182,26 @@ class Guard:
                 exits = _exits(entered)
                 return (exits, receive) if ahead is None else ((ahead.close, *exits), ahead)
         except BaseException:
-            self._leave(exchange, entered, ahead, "gone")
+            self._leave(exchange, entered, "gone", ahead)
             raise
-        self._leave(exchange, entered, ahead, "gone" if reply is None else reply.reason or "reply")
+        self._leave(exchange, entered, "gone" if reply is None else reply.reason or "reply", ahead)
         if reply is not None:
             await send_reply(reply, exchange.scope, exchange.server_send)
         return None
 
-    @staticmethod
     def _leave(
-        exchange: ASGIExchange, entered: Sequence[Policy], ahead: ReadAhead | None, reason: str
+        self,
+        exchange: ASGIExchange,
+        entered: Sequence[Policy],
+        reason: str,
+        ahead: ReadAhead | None = None,
     ) -> None:
         """Tell the policies that were entered that the app will not be called."""
         exchange.done = True
         exchange.refused = reason
-        if exchange.outer is not None:
-            exchange.outer.refused = reason  # nor is it a sample for a guard further out
+        outer = exchange.outer if self._live else current.get()
+        if outer is not None:
+            outer.refused = reason  # nor is it a sample for a guard further out
         if ahead is not None:
             ahead.close()
         now = monotonic()
@@ -195,8 +221,10 @@ class Guard:
         finally:
             self.websockets -= websocket
 
-    def _revive(self, loop: AbstractEventLoop) -> None:
+    def _revive(self, loop: AbstractEventLoop | None) -> None:
         """Start what needs the running loop, once a loop and again after a rest."""
+        if loop is None:
+            return  # gates still count, windows end with requests; deadlines need asyncio
         if loop is not self._loop:
             self._loop = loop
             self._senses.attach(loop)

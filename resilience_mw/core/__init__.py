@@ -2,7 +2,8 @@
 
 Nothing below this package opens a socket, reads a clock, starts a thread or knows a framework:
 time comes in as ``now`` (seconds on a monotonic clock), everything else through an `Exchange`.
-One driver a protocol (`resilience_mw.asgi`, `resilience_mw.wsgi`, `resilience_mw.django`) does the rest.
+One driver a protocol does the rest: `resilience_mw.asgi`, `resilience_mw.wsgi` and
+`resilience_mw.django`.
 """
 
 from __future__ import annotations

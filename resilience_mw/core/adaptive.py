@@ -11,9 +11,6 @@ from .policy import Decision
 from .snapshot import GateSnapshot
 from .ticket import Ticket
 
-MAX_SAMPLES = 10_000
-"""Latencies kept of one window; more of them would say no more about it."""
-
 
 class AdaptiveGate(Gate):
     """As many requests at once as the law finds the server can bear.
@@ -48,6 +45,7 @@ class AdaptiveGate(Gate):
         self._utilization: float | None = None
         self._peak = 0
         self._latencies: list[float] = []
+        self._sample = self._latencies.append
         self._counted = (0, 0)  # admitted and refused when the window opened
         self._smoothing = smoothing_factor
         self._smoothed: float | None = None
@@ -90,11 +88,11 @@ class AdaptiveGate(Gate):
     def exit(self, exchange: Exchange, now: float) -> None:
         """Give the slot back and take the sample, unless a policy further in answered."""
         self.inflight -= 1
-        if exchange.refused is None and len(self._latencies) < MAX_SAMPLES:
+        if exchange.refused is None:
             # From admission, not arrival: our own queue inside the sample would be positive
             # feedback.
             begun = exchange.admitted or exchange.arrived
-            self._latencies.append((exchange.answered_at or now) - begun)
+            self._sample((exchange.answered_at or now) - begun)
         if self._queue:
             self._hand_on()
 

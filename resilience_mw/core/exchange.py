@@ -47,7 +47,7 @@ class Reply:
 
 
 def busy(reason: str, retry_after: int = 1) -> Reply:
-    """Return the refusal that every limiter here gives: 503 ``Service Busy`` with Retry-After (s)."""
+    """Return the refusal of every limiter: 503 ``Service Busy`` with Retry-After in seconds."""
     return Reply(503, "Service Busy", (("Retry-After", str(retry_after)),), reason=reason)
 
 
@@ -104,6 +104,11 @@ class Exchange:
     """True once the app has really ended."""
 
     @property
+    def full_path(self) -> str:
+        """The path as cheaply as the driver has it; it may begin with the mount point."""
+        return self.path
+
+    @property
     def path(self) -> str:
         """Path of the request below the mount point, decoded."""
         raise NotImplementedError  # pragma: no cover - every driver has its own
@@ -120,6 +125,12 @@ class Exchange:
     def waited(self, now: float) -> float:
         """Return for how many seconds this request has waited by ``now``, never negative."""
         return self.queue_wait + max(0.0, now - self.arrived)
+
+    def nest(self, outer: Exchange) -> None:
+        """Note that a guard further out is handling this request too, with its own deadline."""
+        self.outer = outer
+        if outer.deadline is not None and (self.deadline is None or outer.deadline < self.deadline):
+            self.deadline = outer.deadline
 
     @property
     def forwarded(self) -> bool:

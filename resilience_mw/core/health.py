@@ -39,9 +39,12 @@ class HealthPolicy(Policy):
             ready_path: self._ready,
             startup_path: self._startup,
         }
+        self._endings = (live_path, ready_path, startup_path)
 
     def enter(self, exchange: Exchange) -> Decision:
         """Answer a probe; let everything else pass."""
+        if not exchange.full_path.endswith(self._endings):
+            return None  # nearly always: the true path below a mount point costs more to tell
         answer = self._answers.get(exchange.path)
         if answer is None:
             return None

@@ -58,8 +58,8 @@ class Guard:
             policies += app.policies
             app = app.app
         claim(policies, THREADS)
-        self.app = app
-        self.policies = policies
+        self.app: WSGIApp = app
+        self.policies: tuple[Policy, ...] = policies
         self._lock = threading.Lock()
         self._lost: deque[tuple[WSGIExchange, Sequence[Exit]]] = deque()
         self._exits = _exits(policies)
@@ -82,8 +82,7 @@ class Guard:
             exchange.queue_wait = self._senses.queue_wait(environ, now)
             outer = current.get()
             if outer is not None and not outer.done:
-                exchange.outer = outer
-                exchange.deadline = outer.deadline
+                exchange.nest(outer)
             current.set(exchange)
         exits = self._admit(exchange)
         if isinstance(exits, Reply):
