@@ -45,6 +45,7 @@ class AdaptiveGate(Gate):
         self._utilization: float | None = None
         self._peak = 0
         self._latencies: list[float] = []
+        self._streams: set[Exchange] = set()
         self._sample = self._latencies.append
         self._counted = (0, 0)  # admitted and refused when the window opened
         self._smoothing = smoothing_factor
@@ -92,8 +93,29 @@ class AdaptiveGate(Gate):
             # From admission, not arrival: our own queue inside the sample would be positive
             # feedback.
             begun = exchange.admitted or exchange.arrived
-            self._sample((exchange.answered_at or now) - begun)
+            if not self.observes:
+                self._sample((exchange.answered_at or now) - begun)
+            elif self._streams and exchange in self._streams:
+                self._streams.remove(exchange)
+                self._fit()
+            elif exchange.overdue:
+                self._sample(now - begun)  # it would have taken at least that long
+            elif exchange.answered_at and exchange.status < 500:
+                # What failed, and who left, says nothing about how long the work takes.
+                self._sample(exchange.answered_at - begun)
         if self._queue:
+            self._hand_on()
+
+    def stream(self, exchange: Exchange) -> None:
+        """Note that a response goes on after its first part: server-sent events, a long download.
+
+        It keeps its slot, but a law that observes responses no longer takes it for work: the
+        limit in force is the law's plus one for each stream, up to the law's greatest.
+        """
+        if self.observes and exchange not in self._streams:
+            self._streams.add(exchange)
+            self._sample(exchange.answered_at - (exchange.admitted or exchange.arrived))
+            self._fit()
             self._hand_on()
 
     def tick(self, now: float) -> None:
@@ -137,14 +159,15 @@ class AdaptiveGate(Gate):
         self._smoothed = self._smooth()
         admitted, refused = self._counted
         refused = sum(self.refused.values()) - refused
-        self.limit = self.law.update(
+        streams = len(self._streams)
+        self.law.update(
             Window(
                 now=now,
                 length=length,
                 utilization=self._utilization,
                 turns=max(0, senses.turns - before.turns),
-                inflight=self.inflight,
-                peak=self._peak,
+                inflight=self.inflight - streams,
+                peak=max(0, self._peak - streams),
                 queued=self.queued,
                 refused=refused,
                 arrivals=self.admitted - admitted + refused,
@@ -153,7 +176,12 @@ class AdaptiveGate(Gate):
                 pool_waiting=senses.pool_waiting,
             )
         )
+        self._fit()
         self._hand_on()
+
+    def _fit(self) -> None:
+        law = self.law
+        self.limit = min(law.max_limit, law.limit + len(self._streams))
 
     def _full(self, now: float) -> Reply | Ticket:
         if self.law.saturated:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from .adaptive import Adaptive
 from .aimd import AIMD
 from .base import Law, Senses, Window
 
-__all__ = ["AIMD", "Law", "Senses", "Window"]
+__all__ = ["AIMD", "Adaptive", "Law", "Senses", "Window"]

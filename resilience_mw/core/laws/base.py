@@ -33,7 +33,7 @@ class Window:
     turns: int
     """Turns of the event loop in this window."""
     inflight: int
-    """Requests running at the end of the window."""
+    """Requests running at the end of the window, without those whose response streams."""
     peak: int
     """Most requests running at any moment of the window."""
     queued: int
@@ -59,6 +59,8 @@ class Law(Protocol):
     """Seconds between two calls of `update`."""
     limit: int
     """The limit in force."""
+    max_limit: int
+    """The greatest limit, streams included."""
     saturated: bool
     """True = a request that finds the gate full is refused at once instead of queued."""
     alert: bool
