@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from starlette.datastructures import Headers
@@ -12,6 +13,7 @@ from starlette.datastructures import Headers
 from ..core.exchange import Exchange, Reply
 from ..types import Message, Receive, Scope, Send
 
+current_task: Callable[[asyncio.AbstractEventLoop | None], asyncio.Task[Any] | None]
 if sys.version_info >= (3, 12):
     current_task = asyncio.current_task
 else:

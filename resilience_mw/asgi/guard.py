@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from asyncio import AbstractEventLoop, get_running_loop
+from asyncio import AbstractEventLoop, Task, get_running_loop
 from collections.abc import Callable, Sequence
-from contextvars import Token
+from typing import Any
 
 from ..context import current
 from ..core.adaptive import AdaptiveGate
@@ -25,7 +25,8 @@ from .waiting import ReadAhead, wait_for
 Exit = Callable[[Exchange, float], None]
 
 monotonic = time.monotonic
-MISSING = Token.MISSING
+KEY = "resilience_mw"
+"""Where the scope holds the exchange, for guards further in and for whoever is curious."""
 
 
 class Guard:
@@ -71,7 +72,7 @@ class Guard:
         self._receives = self._watch is not None and self._watch.receive_timeout > 0
         self._observes = any(policy.observes for policy in policies)
         self._reroutes = any(policy.reroutes for policy in policies)
-        self._live = bool(deadlines or gates)
+        self._live = bool(deadlines or gates or self._observes)
         self._loop: AbstractEventLoop | None = None
         self._pulse = Pulse(self._beat)
         self._senses = LoopSenses(gates)
@@ -85,19 +86,22 @@ class Guard:
         exchange = ASGIExchange()
         exchange.scope = scope
         exchange.full_path = scope["path"]
-        exchange.server_send = send
         exchange.arrived = monotonic()
         if self._live:
             try:
-                loop = get_running_loop()
-            except RuntimeError:  # not asyncio: nobody to beat
-                loop = None
-            if loop is not self._loop or self._pulse.resting:
-                self._revive(loop)
-            if self._timeout is not None:
-                exchange.deadline = exchange.arrived + self._timeout
-            outer = current.set(exchange).old_value
-            if outer is not MISSING and outer is not None and not outer.done:
+                task = current_task(self._loop)  # ``None``, too, if the loop is another
+            except RuntimeError:
+                task = None
+            if task is None or self._pulse.resting:
+                task = self._revive()
+            outer = scope.get(KEY)
+            scope[KEY] = exchange
+            if self._watch is not None:
+                exchange.task = task
+                if self._timeout is not None:
+                    exchange.deadline = exchange.arrived + self._timeout
+                current.set(exchange)
+            if outer is not None and not outer.done:
                 exchange.nest(outer)
         exits: Sequence[Exit] = self._exits
         try:
@@ -105,7 +109,7 @@ class Guard:
                 decision = enter(exchange)
                 if decision is not None:
                     # What is not the happy path is a coroutine of its own, and may be slower.
-                    detour = await self._detour(exchange, enter, decision, receive)
+                    detour = await self._detour(exchange, enter, decision, receive, send)
                     if detour is None:
                         return
                     exits, receive = detour
@@ -114,16 +118,14 @@ class Guard:
             if not exchange.done:  # a policy raised: those before it have been entered
                 self._leave(exchange, self._row[: self._enters.index(enter)], "gone")
             raise
-        if self._observes:
-            send = exchange.send_timed
-        elif self._watch is not None:
-            send = exchange.send
-        if self._watch is not None:
-            exchange.task = current_task(loop)
-            if self._receives:
-                exchange.server_receive = receive
-                receive = exchange.receive
-            self._running.add(exchange)
+        if self._live:
+            exchange.server_send = send
+            send = exchange.send_timed if self._observes else exchange.send
+            if self._watch is not None:
+                if self._receives:
+                    exchange.server_receive = receive
+                    receive = exchange.receive
+                self._running.add(exchange)
         try:
             await (exchange.target if self._reroutes else self.app)(scope, receive, send)
         except BaseException as error:
@@ -134,9 +136,12 @@ class Guard:
             if exchange.overdue:
                 await settle(exchange, None)
         finally:
-            exchange.done = True
-            self._running.discard(exchange)
-            now = monotonic()
+            now = 0.0
+            if self._live:
+                exchange.done = True
+                now = monotonic()
+                if self._watch is not None:
+                    self._running.discard(exchange)
             for exit in exits:
                 exit(exchange, now)
 
@@ -146,6 +151,7 @@ class Guard:
         enter: Callable[[Exchange], Decision],
         decision: Decision,
         receive: Receive,
+        send: Send,
     ) -> tuple[Sequence[Exit], Receive] | None:
         """Go on from a policy that did not simply let the request pass.
 
@@ -156,7 +162,7 @@ class Guard:
         position = self._enters.index(enter)
         if isinstance(decision, Reply):
             self._leave(exchange, self._row[:position], decision.reason or "reply")
-            await send_reply(decision, exchange.scope, exchange.server_send)
+            await send_reply(decision, exchange.scope, send)
             return None
         entered = list(self._row[:position])
         ahead: ReadAhead | None = None
@@ -186,7 +192,7 @@ class Guard:
             raise
         self._leave(exchange, entered, "gone" if reply is None else reply.reason or "reply", ahead)
         if reply is not None:
-            await send_reply(reply, exchange.scope, exchange.server_send)
+            await send_reply(reply, exchange.scope, send)
         return None
 
     def _leave(
@@ -199,7 +205,7 @@ class Guard:
         """Tell the policies that were entered that the app will not be called."""
         exchange.done = True
         exchange.refused = reason
-        outer = exchange.outer if self._live else current.get()
+        outer = exchange.outer if self._live else exchange.scope.get(KEY)
         if outer is not None:
             outer.refused = reason  # nor is it a sample for a guard further out
         if ahead is not None:
@@ -221,15 +227,20 @@ class Guard:
         finally:
             self.websockets -= websocket
 
-    def _revive(self, loop: AbstractEventLoop | None) -> None:
-        """Start what needs the running loop, once a loop and again after a rest."""
-        if loop is None:
-            return  # gates still count, windows end with requests; deadlines need asyncio
+    def _revive(self) -> Task[Any] | None:
+        """Start what needs the running loop: once a loop, and again after a rest."""
+        try:
+            loop = get_running_loop()
+        except RuntimeError:
+            return None  # not asyncio: gates still count, but nobody enforces deadlines
         if loop is not self._loop:
             self._loop = loop
             self._senses.attach(loop)
             self._lifespan.without()
-        self._pulse.start(loop)
+            self._pulse.stop()
+        if self._pulse.resting:
+            self._pulse.start(loop)
+        return current_task(loop)
 
     def _beat(self, now: float) -> bool:
         """Do what is due; returns whether anything is running or waiting."""
