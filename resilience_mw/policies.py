@@ -7,7 +7,7 @@ from .core.adaptive import AdaptiveGate
 from .core.deadline import DeadlinePolicy
 from .core.gate import Gate
 from .core.health import HealthPolicy
-from .core.laws import AIMD, Law
+from .core.laws import AIMD, Adaptive, Law
 from .core.policy import Policy
 
 
@@ -50,6 +50,7 @@ def for_backpressure(options: Backpressure, ceiling: int = 0) -> list[Policy]:
             max_queue=options.queue_size,
             exempt=options.exempt,
             smoothing_factor=options.smoothing_factor,
+            trusted_proxies=options.trusted_proxies,
         )
     ]
 
@@ -65,6 +66,15 @@ def for_all(config: Config) -> list[Policy]:
 
 
 def _law(options: Backpressure, ceiling: int) -> Law:
+    if options.law == "adaptive":
+        return Adaptive(
+            min_limit=min(options.min_limit, ceiling),
+            max_limit=ceiling,
+            elu_max=options.elu_max,
+            window=options.sample_window,
+            max_wait=options.max_wait,
+            queue_timeout=options.queue_timeout,
+        )
     return AIMD(
         initial_limit=options.initial_limit,
         min_limit=min(options.min_limit, ceiling),

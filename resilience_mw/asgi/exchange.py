@@ -12,6 +12,7 @@ from starlette.datastructures import Headers
 
 from ..core.exchange import Exchange, Reply
 from ..types import Message, Receive, Scope, Send
+from .senses import LoopSenses
 
 current_task: Callable[[asyncio.AbstractEventLoop | None], asyncio.Task[Any] | None]
 if sys.version_info >= (3, 12):
@@ -33,6 +34,7 @@ class ASGIExchange(Exchange):
     """
 
     full_path = ""
+    senses: LoopSenses
     scope: Scope
     server_send: Send
     server_receive: Receive
@@ -40,6 +42,8 @@ class ASGIExchange(Exchange):
     """The task the app runs in; ``None`` on servers that drive coroutines without tasks."""
     reader: asyncio.Task[Any] | None = None
     """The task that waits for the request's body right now."""
+    measured = False
+    """Whether `queue_wait` has been measured."""
     received = False
     """Whether the last byte of the request has been handed to the app."""
     answering: asyncio.Task[None] | None = None
@@ -69,6 +73,14 @@ class ASGIExchange(Exchange):
         """Return a request header; several of the same name are joined with commas."""
         values = Headers(scope=self.scope).getlist(name)
         return ",".join(values) if values else None
+
+    def waited(self, now: float) -> float:
+        """Return for how many seconds this request has waited by ``now``: measured when asked."""
+        if not self.measured:
+            self.measured = True
+            self.queue_wait = self.senses.waited(self.scope, self.server_send, now)
+            self.queue_wait -= now - self.arrived
+        return super().waited(now)
 
     def send(self, message: Message) -> Any:
         """Pass a message on, noting the start; swallow it once we have answered ourselves."""

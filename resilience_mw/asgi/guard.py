@@ -74,8 +74,8 @@ class Guard:
         self._reroutes = any(policy.reroutes for policy in policies)
         self._live = bool(deadlines or gates or self._observes)
         self._loop: AbstractEventLoop | None = None
-        self._pulse = Pulse(self._beat)
         self._senses = LoopSenses(gates)
+        self._pulse = Pulse(self._beat, self._senses.lag)
         self._lifespan = Lifespan(policies)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -96,6 +96,8 @@ class Guard:
                 task = self._revive()
             outer = scope.get(KEY)
             scope[KEY] = exchange
+            exchange.server_send = send
+            exchange.senses = self._senses
             if self._watch is not None:
                 exchange.task = task
                 if self._timeout is not None:
@@ -119,7 +121,6 @@ class Guard:
                 self._leave(exchange, self._row[: self._enters.index(enter)], "gone")
             raise
         if self._live:
-            exchange.server_send = send
             send = exchange.send_timed if self._observes else exchange.send
             if self._watch is not None:
                 if self._receives:

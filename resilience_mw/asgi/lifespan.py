@@ -24,6 +24,7 @@ class Lifespan:
     async def serve(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the lifespan scope on, watching what is said in it."""
         self._seen = True
+        answered = False
 
         async def receive_watched() -> Message:
             message = await receive()
@@ -34,17 +35,21 @@ class Lifespan:
             return message
 
         async def send_watched(message: Message) -> None:
+            nonlocal answered
             await send(message)
+            answered = True
             if message["type"] == "lifespan.startup.complete":
+                for lifecycle in self._lifecycles:
+                    lifecycle.restart()
                 self._advance(State.READY)
             elif message["type"].startswith("lifespan.shutdown."):
                 self._advance(State.STOPPED)
 
         try:
             await app(scope, receive_watched, send_watched)
-        except BaseException:
-            self._seen = False  # the app knows no lifespan, and the server goes on without
-            raise
+        finally:
+            # An app that knows no lifespan raises or just returns, and the server goes on without.
+            self._seen = answered
 
     def without(self) -> None:
         """Count as started at the first request, on a server or for an app without lifespan."""

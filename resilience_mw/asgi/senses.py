@@ -7,32 +7,79 @@ from collections.abc import Sequence
 
 from ..core.adaptive import AdaptiveGate
 from ..core.laws import Senses
+from ..signals.lag import Lag
 from ..signals.loop import LoopMeter, attach
+from ..signals.proxies import TrustedProxies
+from ..signals.tcp import Listener, accept_queue, listening_sockets
+from ..signals.threadpool import pool_waiting
+from ..signals.waited import WaitedASGI, choose_asgi
+from ..types import Scope, Send
+from .pulse import PERIOD
 
 
 class LoopSenses:
-    """Attaches a meter to the loop while there is a gate that needs it."""
+    """Measures the running loop while there is a gate that needs it.
+
+    Args:
+        gates: those of the guard.
+    """
 
     def __init__(self, gates: Sequence[AdaptiveGate]) -> None:
         self._gates = gates
+        networks = [network for gate in gates for network in gate.trusted_proxies]
+        self._proxies = TrustedProxies(networks)
         self._meter: LoopMeter | None = None
+        self._waited: WaitedASGI | None = None
+        self._listeners: list[Listener] | None = None
+        self.lag = Lag(PERIOD)
 
     def attach(self, loop: AbstractEventLoop) -> None:
         """Measure ``loop``, which must be running, from now on."""
         self.detach()
-        if not self._gates:
-            return
-        self._meter = meter = attach(loop)
-
-        def sense(now: float) -> Senses:
-            reading = meter.read(now)
-            return Senses(reading.at, reading.busy, reading.turns)
-
-        for gate in self._gates:
-            gate.listen(sense)
+        if self._gates:
+            self._meter = attach(loop)
+            for gate in self._gates:
+                gate.listen(self._sense, self._backlog)
 
     def detach(self) -> None:
-        """Restore the loop."""
+        """Restore the loop, and choose anew at the next request."""
         if self._meter is not None:
             self._meter.detach()
             self._meter = None
+        for listener in self._listeners or ():
+            listener.close()
+        self._waited = self._listeners = None
+
+    def waited(self, scope: Scope, send: Send, now: float) -> float:
+        """Return for how many seconds a request has waited by ``now``."""
+        if self._waited is None:
+            self._choose(scope, send)
+        return self._waited(scope, send, now) if self._waited is not None else 0.0
+
+    def sources(self) -> dict[str, str]:
+        """Return what each signal is measured with, as far as it has been chosen."""
+        chosen = {}
+        if self._meter is not None:
+            chosen["utilization"] = self._meter.source
+        if self._waited is not None:
+            chosen["waited"] = self._waited.source
+        if self._listeners is not None:
+            chosen["backlog"] = "tcp" if self._listeners else "none"
+        return chosen
+
+    def _choose(self, scope: Scope, send: Send) -> None:
+        self._waited = choose_asgi(
+            scope, send, meter=self._meter, lag=self.lag, proxies=self._proxies
+        )
+        server = scope.get("server")
+        self._listeners = listening_sockets(server[1] if server else None)
+
+    def _sense(self, now: float) -> Senses:
+        if self._meter is None:
+            return Senses(now, 0.0, 0)
+        reading = self._meter.read(now)
+        return Senses(reading.at, reading.busy, reading.turns, pool_waiting())
+
+    def _backlog(self) -> int:
+        depths = [accept_queue(listener) or 0 for listener in self._listeners or ()]
+        return max(depths, default=0)

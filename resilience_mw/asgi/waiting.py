@@ -27,17 +27,20 @@ class ReadAhead:
         self._receive = receive
         self._messages: deque[Message] = deque()
         self._buffered = 0
-        self._complete = False
         self._pending: asyncio.Task[Message] | None = None
 
     async def __call__(self) -> Message:
         """Return the next message, as ``receive`` does."""
         if self._messages:
             return self._messages.popleft()
-        if self._pending is not None:
-            pending, self._pending = self._pending, None
-            return await pending
-        return await self._receive()
+        pending, self._pending = self._pending, None
+        if pending is None:
+            return await self._receive()
+        try:
+            return await asyncio.shield(pending)
+        except asyncio.CancelledError:
+            self._pending = pending  # who gives up waiting must not take the message away
+            raise
 
     def listen(self) -> asyncio.Task[Message] | None:
         """Return the task that reads on; ``None`` when enough has been read ahead."""
@@ -62,24 +65,40 @@ class ReadAhead:
 
     def close(self, exchange: Exchange | None = None, now: float = 0.0) -> None:
         """Stop reading (shaped like a policy's exit, as it is run with them)."""
-        if self._pending is not None:
-            self._pending.cancel()
-            self._pending = None
+        pending, self._pending = self._pending, None
+        if pending is None or pending.cancel() or pending.cancelled():
+            return
+        pending.exception()  # nobody will ask for it any more, and that is no news to log
 
 
-async def wait_for(ticket: Ticket, policy: Policy, ahead: ReadAhead) -> None:
+async def wait_for(
+    ticket: Ticket, policy: Policy, ahead: ReadAhead, deadline: float | None = None
+) -> None:
     """Return once ``ticket`` is settled.
 
     A client that leaves, or a cancelled task, abandons it; a slot granted in the same moment is
     passed on, so that it is never lost.
+
+    Args:
+        ticket: just handed out by ``policy``.
+        policy: whose queue it is in.
+        ahead: reads on meanwhile.
+        deadline: when the wait ends even if the ticket would allow more (monotonic seconds).
     """
     loop = asyncio.get_running_loop()
     settled: asyncio.Future[None] = loop.create_future()
-    ticket.wake = lambda: None if settled.done() else settled.set_result(None)
-    patience = max(0.0, ticket.expires - time.monotonic())
-    timer = loop.call_later(patience, policy.expire, ticket, ticket.expires)
+
+    def wake() -> None:
+        # A loop that was closed under a waiting task cannot be woken: the slot comes back when
+        # the task is collected.
+        if not settled.done() and not loop.is_closed():
+            settled.set_result(None)
+
+    ticket.wake = wake
+    until = ticket.expires if deadline is None else min(ticket.expires, deadline)
+    timer = loop.call_later(max(0.0, until - time.monotonic()), policy.expire, ticket, until)
     try:
-        while True:
+        while ticket.waiting:
             listening = ahead.listen()
             waiting: set[asyncio.Future[Any]] = {settled}
             if listening is not None:
@@ -87,8 +106,7 @@ async def wait_for(ticket: Ticket, policy: Policy, ahead: ReadAhead) -> None:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             if ahead.gone():
                 policy.abandon(ticket, time.monotonic())
-                break
-            if settled.done():
+                ticket.reply = None  # nobody is there to read it
                 break
     except BaseException:
         policy.abandon(ticket, time.monotonic())

@@ -15,6 +15,7 @@ from resilience_mw.config.rules import (
     HeaderName,
     Integer,
     Many,
+    Network,
     Number,
     OrNone,
     Path,
@@ -125,6 +126,11 @@ class Backpressure(Section, name="backpressure"):
         _POSITIVE_SECONDS,
         "While overloaded, refuse a request that has already waited longer.",
         unit="seconds",
+    )
+    trusted_proxies: tuple[str, ...] = option(
+        (),
+        Many(Network(), "networks"),
+        "Networks whose `X-Request-Start` and `X-Queue-Start` are believed.",
     )
 
     def _relate(self) -> None:

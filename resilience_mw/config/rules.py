@@ -9,6 +9,7 @@ because `check` then says what is wrong with the text.
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import string
 from abc import ABC, abstractmethod
@@ -176,6 +177,23 @@ class HeaderName(Rule):
         if not isinstance(value, str) or not value or not _TOKEN.issuperset(value):
             raise Invalid("must be a header name", value)
         return value
+
+
+@dataclass(frozen=True)
+class Network(Rule):
+    """An address or a network; `*` for everybody, `unix` for peers without an address."""
+
+    kind = "network"
+
+    def check(self, value: object) -> str:
+        if isinstance(value, str) and value in ("*", "unix"):
+            return value
+        try:
+            if isinstance(value, str):
+                return str(ipaddress.ip_network(value, strict=False))
+        except ValueError:
+            pass
+        raise Invalid('must be an address, a network, "*" or "unix"', value)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ class AdaptiveGate(Gate):
         max_queue: requests that may wait for a slot; the law says for how long.
         exempt: path prefixes that are neither counted nor refused.
         smoothing_factor: weight of the newest sample in the reported latency, 0 to 1.
+        trusted_proxies: networks whose word on when a request started the driver may believe.
         name: shown in snapshots.
     """
 
@@ -33,11 +34,13 @@ class AdaptiveGate(Gate):
         max_queue: int = 100,
         exempt: tuple[str, ...] = (),
         smoothing_factor: float = 0.2,
+        trusted_proxies: tuple[str, ...] = (),
         name: str = "backpressure",
     ) -> None:
         super().__init__(law.limit, max_queue=max_queue, exempt=exempt, name=name)
         self.law = law
         self.observes = law.observes
+        self.trusted_proxies = trusted_proxies
         self._sense: Callable[[float], Senses] | None = None
         self._backlog: Callable[[], int] | None = None
         self._before: Senses | None = None

@@ -37,11 +37,15 @@ class WSGIExchange(Exchange):
         """Return a request header; the server has joined several of the same name with commas."""
         return EnvironHeaders(self.environ).get(name)
 
-    def start_response(self, status: str, headers: list[Any], *exc_info: Any) -> Callable[..., Any]:
+    def start_response(
+        self, status: str, headers: list[Any], exc_info: Any = None
+    ) -> Callable[..., Any]:
         """Note the start of the response and pass it on, ``exc_info`` only if it was given."""
         self.status = int(status[:3])
         self.answered_at = time.monotonic()
-        return self.server_start_response(status, headers, *exc_info)
+        if exc_info is None:
+            return self.server_start_response(status, headers)
+        return self.server_start_response(status, headers, exc_info)
 
 
 def answer(reply: Reply, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -55,7 +59,7 @@ def answer(reply: Reply, environ: Environ, start_response: StartResponse) -> Ite
 
 
 def client_left(environ: Environ) -> bool:
-    """Whether the client is known to have closed its connection.
+    """Whether the client is known to have closed its connection; never waits to find out.
 
     Known on Gunicorn, whose socket is in the environ, and on Waitress, which offers a function.
     """
@@ -66,7 +70,11 @@ def client_left(environ: Environ) -> bool:
     if connection is None:
         return False
     try:
-        return not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        if connection.gettimeout():
+            return False  # with a timeout set, a read waits for it whatever the flags say
+        # A gevent socket waits for something to read; the one inside it does as it is told.
+        raw: Any = getattr(connection, "_sock", connection)
+        return not raw.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
     except (BlockingIOError, InterruptedError, ValueError):
         return False  # nothing to read: still there; ValueError: TLS knows no flags
     except OSError:

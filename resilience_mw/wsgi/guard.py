@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
@@ -17,15 +16,21 @@ from ..core.lifecycle import State
 from ..core.policy import THREADS, Policy, claim
 from ..core.snapshot import Snapshot, summarize
 from ..core.ticket import Ticket
+from ..core.unwind import unwind
 from ..types import Environ, StartResponse, WSGIApp
 from .body import watch
 from .exchange import WSGIExchange, answer, client_left
+from .section import shared_section
 from .senses import ThreadSenses
 
 Exit = Callable[[Exchange, float], None]
 
 GONE = Reply(503, "Service Busy", reason="gone")
 """What a client gets that has left: WSGI must answer something, though nobody will read it."""
+
+KEY = "resilience_mw"
+"""Where the environ holds the exchange, for guards further in. A thread-local would not do: a
+request may end in another thread, long after the next one has begun in the first."""
 
 LOOK_AROUND = 0.1
 """Seconds a waiting thread sleeps before it looks whether its client left or a window ended."""
@@ -60,8 +65,7 @@ class Guard:
         claim(policies, THREADS)
         self.app: WSGIApp = app
         self.policies: tuple[Policy, ...] = policies
-        self._lock = threading.Lock()
-        self._lost: deque[tuple[WSGIExchange, Sequence[Exit]]] = deque()
+        self._section = shared_section()
         self._exits = _exits(policies)
         self._deadlines = [p for p in policies if isinstance(p, DeadlinePolicy)]
         self._observes = bool(self._deadlines) or any(p.observes for p in policies)
@@ -76,38 +80,33 @@ class Guard:
         """Serve one WSGI request."""
         exchange = WSGIExchange()
         exchange.environ = environ
-        exchange.server_start_response = start_response
         exchange.arrived = now = time.monotonic()
         if self._live:
             exchange.queue_wait = self._senses.queue_wait(environ, now)
-            outer = current.get()
+            outer = environ.get(KEY)
             if outer is not None and not outer.done:
                 exchange.nest(outer)
+            environ[KEY] = exchange
             current.set(exchange)
         exits = self._admit(exchange)
         if isinstance(exits, Reply):
             return answer(exits, environ, start_response)
         if self._observes:
+            exchange.server_start_response = start_response
             start_response = exchange.start_response
+        end = partial(self._end, exchange, exits)
         try:
             iterable = (exchange.target or self.app)(environ, start_response)
         except BaseException:
-            self._end(exchange, exits)
+            end()
             raise
-        return watch(
-            iterable,
-            environ,
-            partial(self._end, exchange, exits),
-            partial(self._lost.append, (exchange, exits)),
-        )
+        return watch(iterable, environ, end)
 
     def _admit(self, exchange: WSGIExchange) -> Sequence[Exit] | Reply:
         """Ask the policies; returns what to call at the end, innermost first, or the answer."""
         entered: list[Policy] = []
         reply: Reply | None = None
-        with self._lock:
-            if self._lost:
-                self._reap()
+        with self._section:
             try:
                 for policy in self.policies:
                     decision = policy.enter(exchange)
@@ -139,20 +138,23 @@ class Guard:
         woken = threading.Lock()
         woken.acquire()
         ticket.wake = woken.release
+        until = ticket.expires
+        if exchange.deadline is not None and exchange.deadline < until:
+            until = exchange.deadline
         try:
             while ticket.waiting:
-                left = ticket.expires - time.monotonic()
+                left = until - time.monotonic()
                 if left <= 0.0:
-                    policy.expire(ticket, ticket.expires)
+                    policy.expire(ticket, until)
                     break
-                self._lock.release()
+                self._section.release()
                 try:
                     woken.acquire(timeout=min(left, LOOK_AROUND))
-                    left_us = client_left(exchange.environ)
+                    gone = client_left(exchange.environ)
                 finally:
-                    self._lock.acquire()
+                    self._section.acquire()
                 now = time.monotonic()
-                if left_us:
+                if gone:
                     policy.abandon(ticket, now)
                     return GONE
                 policy.tick(now)
@@ -166,18 +168,16 @@ class Guard:
         """Tell the policies that were entered that the app will not be called."""
         exchange.done = True
         exchange.refused = reason
-        if exchange.outer is not None:
-            exchange.outer.refused = reason  # nor is it a sample for a guard further out
-        now = time.monotonic()
-        for exit in _exits(entered):
-            exit(exchange, now)
+        outer = exchange.outer if self._live else exchange.environ.get(KEY)
+        while outer is not None:
+            outer.refused = reason  # nor is it a sample for a guard further out
+            outer = outer.outer
+        self._forget(exchange)
+        unwind(_exits(entered), exchange, time.monotonic())
 
     def _end(self, exchange: WSGIExchange, exits: Sequence[Exit]) -> None:
         """End a request that was admitted: once, whoever asks and however often."""
-        with self._lock:
-            if self._lost:
-                self._reap()
-            self._finish(exchange, exits)
+        self._section.soon(partial(self._finish, exchange, exits))
 
     def _finish(self, exchange: WSGIExchange, exits: Sequence[Exit]) -> None:
         if exchange.done:
@@ -188,25 +188,32 @@ class Guard:
             # Nobody can stop a thread: all that is left is to count it.
             self._deadlines[0].overrun += (exchange.answered_at or now) > exchange.deadline
         self._senses.exit(now)
-        for exit in exits:
-            exit(exchange, now)
+        self._forget(exchange)
+        unwind(exits, exchange, now)
 
-    def _reap(self) -> None:
-        """End the requests whose bodies were dropped by the server without being closed."""
-        while self._lost:
-            self._finish(*self._lost.popleft())
+    def _forget(self, exchange: WSGIExchange) -> None:
+        """Undo what `__call__` left behind: it would keep the environ alive for long."""
+        if not self._live:
+            return
+        if exchange.outer is None:
+            exchange.environ.pop(KEY, None)
+        else:
+            exchange.environ[KEY] = exchange.outer
+        if current.get() is exchange:
+            current.set(exchange.outer)
 
     def snapshot(self) -> Snapshot:
         """Return the state of the guard and of each of its policies."""
-        with self._lock:
-            self._reap()
+        with self._section:
             return summarize(tuple(policy.snapshot() for policy in self.policies), 0)
 
     def drain(self) -> None:
-        """Turn readiness to 503 and refuse whoever waits; requests are still served."""
-        with self._lock:
-            for policy in self.policies:
-                policy.drain()
+        """Turn readiness to 503 and refuse whoever waits; requests are still served.
+
+        A signal handler may call it.
+        """
+        for policy in self.policies:
+            self._section.soon(policy.drain)
 
 
 def _exits(policies: Sequence[Policy]) -> tuple[Exit, ...]:

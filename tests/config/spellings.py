@@ -36,6 +36,7 @@ GOOD: dict[str, tuple[Any, str]] = {
     "backpressure.queue_timeout": (0.5, "5e-1"),
     "backpressure.exempt": (("/static/",), "/static/"),
     "backpressure.max_wait": (0.3, "0.3"),
+    "backpressure.trusted_proxies": (("10.0.0.0/8", "unix"), "10.0.0.0/8, unix"),
     "deadline.receive_timeout": (0.0, "0"),
     "deadline.timeout": (None, "none"),
     "deadline.header": ("X-Request-Timeout", "X-Request-Timeout"),
@@ -104,6 +105,16 @@ PREFIXES: dict[str, list[Bad]] = {
     ],
 }
 
+NETWORK_RULE = 'must be an address, a network, "*" or "unix"'
+NETWORKS: dict[str, list[Bad]] = {
+    "must be a list of networks": [("10.0.0.0/8", None), (1, None), (None, None)],
+    f"must be a list of networks, and each {NETWORK_RULE}": [
+        (["10.0.0.0/99"], "10.0.0.0/99"),
+        (["example.org"], "example.org"),
+        ([5], None),
+    ],
+}
+
 # By option: the rule in the message, and the values that break it.
 BAD: dict[str, dict[str, list[Bad]]] = {
     "limit.max_concurrent_requests": _integer(0),
@@ -120,6 +131,7 @@ BAD: dict[str, dict[str, list[Bad]]] = {
     "backpressure.queue_timeout": SECONDS,
     "backpressure.exempt": PREFIXES,
     "backpressure.max_wait": POSITIVE_SECONDS,
+    "backpressure.trusted_proxies": NETWORKS,
     "deadline.receive_timeout": SECONDS,
     "deadline.timeout": {
         f"{rule} or None": [bad for bad in values if bad[0] is not None]

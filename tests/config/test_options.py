@@ -29,6 +29,7 @@ DEFAULTS: dict[str, Any] = {
     "backpressure.queue_timeout": 5.0,
     "backpressure.exempt": (),
     "backpressure.max_wait": 0.1,
+    "backpressure.trusted_proxies": (),
     "deadline.receive_timeout": 30.0,
     "deadline.timeout": 30.0,
     "deadline.header": None,
