@@ -21,7 +21,7 @@ from benchmarks.load import (
     run,
     summarize,
 )
-from benchmarks.load.summary import ms
+from benchmarks.load.summary import human
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -34,7 +34,7 @@ def main(argv: list[str] | None = None) -> int:
             measured = closed_loop(target, connections=options.connections, seconds=seconds)
             capacity = run(measured, uvloop=options.uvloop)
             print(f"capacity    {capacity.rate:.1f}/s with {options.connections} connections")
-            print(f"200         p50 {ms(capacity.p50)}, p99 {ms(capacity.p99)}")
+            print(f"200         p50 {human(capacity.p50)}, p99 {human(capacity.p99)}")
             print(f"others      {capacity.others}")
             return 0
         load = Load(

@@ -66,15 +66,16 @@ class Summary:
     slots: list[Slot]
 
     def __str__(self) -> str:
+        refused = f"p50 {human(self.refused_p50)}, p99 {human(self.refused_p99)}"
         lines = [
             f"offered     {self.offered} in {self.seconds:.1f} s",
             f"in time     {self.in_time} ({self.in_time / max(1, self.offered):.1%} of offered, "
             f"{self.in_time / self.seconds:.1f}/s within {self.bound * 1000:.0f} ms)",
-            f"200         {self.answered}, p50 {ms(self.p50)}, p99 {ms(self.p99)}",
-            f"503         {self.refused}, p50 {ms(self.refused_p50)}, p99 {ms(self.refused_p99)}",
+            f"200         {self.answered}, p50 {human(self.p50)}, p99 {human(self.p99)}",
+            f"503         {self.refused}, {refused}",
             f"unanswered  {self.unanswered}",
             "outcomes    " + ", ".join(f"{name}: {n}" for name, n in self.outcomes.items()),
-            f"lag         p99 {ms(self.lag_p99)}, max {ms(self.lag_max)}",
+            f"lag         p99 {human(self.lag_p99)}, max {human(self.lag_max)}",
         ]
         if self.disturbed:
             lines.append("DISTURBED: the generator itself was the bottleneck")
@@ -123,9 +124,11 @@ def percentile(ordered: Sequence[float], percent: float) -> float:
     return ordered[max(0, math.ceil(percent / 100 * len(ordered)) - 1)]
 
 
-def ms(seconds: float) -> str:
-    """A latency for people: milliseconds with three digits, or a dash."""
-    return "-" if math.isnan(seconds) else f"{seconds * 1000:.3g} ms"
+def human(seconds: float) -> str:
+    """A latency for people: three digits in seconds or milliseconds, or a dash."""
+    if math.isnan(seconds):
+        return "-"
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
 
 
 def _span(records: Sequence[Record]) -> float:

@@ -110,6 +110,7 @@ def test_a_taken_port_is_not_the_end(monkeypatch):
             assert second.port != first.port
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot pin")
 def test_a_server_can_be_pinned(serve):
     """All of a server runs on the CPU that the benchmark gives it."""
     cpu = min(os.sched_getaffinity(0))
