@@ -10,7 +10,7 @@ import asyncio
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from .meter import LoopMeter, LoopReading
 
@@ -35,6 +35,12 @@ def select_meter(loop: asyncio.AbstractEventLoop) -> SelectMeter | None:
         return None
 
 
+def _closed(selector: Any) -> bool:
+    """Whether the loop was closed, its selector with it; a proactor does not tell and just dies."""
+    get_map = getattr(selector, "get_map", None)
+    return get_map is not None and get_map() is None
+
+
 class SelectMeter(LoopMeter):
     """Adds up the time a selector blocks.
 
@@ -47,11 +53,11 @@ class SelectMeter(LoopMeter):
         "_current",
         "_idle",
         "_previous",
-        "_saved",
+        "_select",
         "_selector",
         "_turns",
         "_waiting",
-        "_wrap",
+        "_wrapped_before",
     )
 
     def __init__(self, selector: Any) -> None:
@@ -64,9 +70,12 @@ class SelectMeter(LoopMeter):
         self._install(selector)
 
     def _install(self, selector: Any) -> None:
-        self._saved: Select | None = vars(selector).get("select")
-        self._wrap = self._wrapper(selector.select)
-        selector.select = self._wrap
+        self._wrapped_before = "select" in vars(selector)
+        select = self._wrapper(selector.select)
+        # Held by the selector alone: the meter must not keep it alive, and a wrapper that has died
+        # was cut off.
+        self._select = weakref.ref(select)
+        selector.select = select
 
     def _wrapper(self, original: Select) -> Select:
         clock = time.monotonic
@@ -90,15 +99,14 @@ class SelectMeter(LoopMeter):
             self._turns += 1
             return events
 
+        select.__wrapped__ = original  # type: ignore[attr-defined]
         return select
 
     def read(self, now: float) -> LoopReading:
-        if self._users == 0:
-            return self._frozen(now)
         selector = self._selector()
-        if selector is None:
+        if self._users == 0 or selector is None or _closed(selector):
             return self._frozen(now)
-        if vars(selector).get("select") is self._saved:
+        if self._select() is None:
             self._heal(selector, now)
         idle = self._idle
         if self._waiting:
@@ -108,7 +116,7 @@ class SelectMeter(LoopMeter):
         return self._last
 
     def _heal(self, selector: Any, now: float) -> None:
-        """Wrap again after somebody who had wrapped before us put the old `select` back.
+        """Wrap again after somebody put back the `select` of before us.
 
         What happened in between is unknown and must not read as overload, so it counts as idle.
         """
@@ -123,11 +131,11 @@ class SelectMeter(LoopMeter):
         return self._current
 
     def _release(self) -> None:
-        selector = self._selector()
-        if selector is None or vars(selector).get("select") is not self._wrap:
+        selector, select = self._selector(), cast(Any, self._select())
+        if selector is None or select is None or vars(selector).get("select") is not select:
             # Somebody wrapped ours, and taking it out would cut theirs off: it passes through.
             return
-        if self._saved is None:
-            del selector.select
+        if self._wrapped_before:
+            selector.select = select.__wrapped__
         else:
-            selector.select = self._saved
+            del selector.select

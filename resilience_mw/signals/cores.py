@@ -1,6 +1,7 @@
 """How many cores this process may really use: affinity and the quotas of its control groups.
 
-`os.cpu_count()` and `psutil.cpu_count()` see neither; `os.process_cpu_count()` (3.13) sees affinity.
+`os.cpu_count()` and `psutil.cpu_count()` see neither; 3.13's
+`os.process_cpu_count()` sees affinity.
 """
 
 from __future__ import annotations

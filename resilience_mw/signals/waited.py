@@ -10,8 +10,9 @@ Best first, as chosen by the first request of a server and loop:
 | `header` | `X-Request-Start` or `X-Queue-Start` of a trusted proxy, by its clock |
 | `lag` | how late the loop's last tick ran |
 
-All but the header are lower bounds, and `turn` yields to a trusted header that says more. Each value is within [0, `MAX_WAIT`] seconds; a request whose
-source fails (its connection is closed by now) is measured by the next one.
+All but the header are lower bounds, and `turn` yields to a trusted header that says more.
+Each value is within [0, `MAX_WAIT`] seconds; a request whose source fails (its connection is closed
+by now) is measured by the next one.
 """
 
 from __future__ import annotations
