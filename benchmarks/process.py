@@ -153,9 +153,11 @@ class Server:
     def kill(self) -> int:
         """End at once what is left of it and of all that it started; return the exit code."""
         if self.exit_code is None:
+            group = self._group()
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
             self.exit_code = self._process.wait()
+            psutil.wait_procs(group, timeout=1.0)
             self._last_output = self.output()
             self._output.close()
         return self.exit_code
@@ -214,6 +216,15 @@ class Server:
                     if (connection.status, connection.laddr[1]) == (psutil.CONN_LISTEN, self.port):
                         return True
         return False
+
+    def _group(self) -> list[psutil.Process]:
+        """What is left of the group, apart from its leader: workers whose master is gone too."""
+        members = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(OSError):
+                if process.pid != self.pid and os.getpgid(process.pid) == self.pid:
+                    members.append(process)
+        return members
 
     def _report(self, what: str) -> str:
         tail = "\n".join(self.output().splitlines()[-30:])
