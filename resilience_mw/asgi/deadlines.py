@@ -25,20 +25,20 @@ class Watch:
 
     Args:
         policies: the guard's deadline policies; the outermost counts what was enforced.
+        running: the requests, kept by the guard.
     """
 
-    def __init__(self, policies: Sequence[DeadlinePolicy]) -> None:
+    def __init__(self, policies: Sequence[DeadlinePolicy], running: set[ASGIExchange]) -> None:
         self._policy = policies[0]
         timeouts = [policy.receive_timeout for policy in policies if policy.receive_timeout]
         self.receive_timeout = min(timeouts, default=0.0)
         """Seconds until a request must have been received; 0 = no limit."""
-        self.running: set[ASGIExchange] = set()
-        """The driver adds and removes."""
+        self._running = running
 
-    def beat(self, now: float) -> bool:
-        """Enforce what is due; returns whether anything is running."""
+    def beat(self, now: float) -> None:
+        """Enforce what is due."""
         receive_by = now - self.receive_timeout
-        for exchange in self.running:
+        for exchange in self._running:
             if exchange.overdue:
                 _cancel(exchange)
             elif exchange.status:
@@ -52,7 +52,6 @@ class Watch:
                 exchange.unread = True
                 self._answer(exchange, UNRECEIVED)
                 exchange.reader.cancel()
-        return bool(self.running)
 
     @staticmethod
     def _answer(exchange: ASGIExchange, reply: Reply) -> None:

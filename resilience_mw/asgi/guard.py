@@ -28,6 +28,9 @@ monotonic = time.monotonic
 KEY = "resilience_mw"
 """Where the scope holds the exchange, for guards further in and for whoever is curious."""
 
+STREAM_AFTER = 1.0
+"""Seconds after its start from which a response that still goes on is no work but a stream."""
+
 
 class Guard:
     """An ASGI app behind a row of policies, outermost first.
@@ -67,8 +70,8 @@ class Guard:
         self._enters = tuple(policy.enter for policy in self._row)
         self._exits = _exits(policies)
         self._gates = gates
-        self._watch = Watch(deadlines) if deadlines else None
-        self._running: set[ASGIExchange] = self._watch.running if self._watch else set()
+        self._running: set[ASGIExchange] = set()
+        self._watch = Watch(deadlines, self._running) if deadlines else None
         self._receives = self._watch is not None and self._watch.receive_timeout > 0
         self._observes = any(policy.observes for policy in policies)
         self._reroutes = any(policy.reroutes for policy in policies)
@@ -126,7 +129,7 @@ class Guard:
                 if self._receives:
                     exchange.server_receive = receive
                     receive = exchange.receive
-                self._running.add(exchange)
+            self._running.add(exchange)
         try:
             await (exchange.target if self._reroutes else self.app)(scope, receive, send)
         except BaseException as error:
@@ -140,9 +143,8 @@ class Guard:
             now = 0.0
             if self._live:
                 exchange.done = True
+                self._running.discard(exchange)
                 now = monotonic()
-                if self._watch is not None:
-                    self._running.discard(exchange)
             for exit in exits:
                 exit(exchange, now)
 
@@ -245,11 +247,15 @@ class Guard:
 
     def _beat(self, now: float) -> bool:
         """Do what is due; returns whether anything is running or waiting."""
-        busy = self._watch is not None and self._watch.beat(now)
+        if self._watch is not None:
+            self._watch.beat(now)
+        started_by = now - STREAM_AFTER
         for gate in self._gates:
+            for exchange in self._running:
+                if 0.0 < exchange.answered_at < started_by:
+                    gate.stream(exchange)
             gate.tick(now)
-            busy = busy or gate.inflight > 0
-        return busy
+        return bool(self._running) or any(gate.queued for gate in self._gates)
 
     def snapshot(self) -> Snapshot:
         """Return the state of the guard and of each of its policies."""
