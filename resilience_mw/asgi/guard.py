@@ -125,10 +125,9 @@ class Guard:
             raise
         if self._live:
             send = exchange.send_timed if self._observes else exchange.send
-            if self._watch is not None:
-                if self._receives:
-                    exchange.server_receive = receive
-                    receive = exchange.receive
+            if self._receives:
+                exchange.server_receive = receive
+                receive = exchange.receive
             self._running.add(exchange)
         try:
             await (exchange.target if self._reroutes else self.app)(scope, receive, send)
