@@ -69,6 +69,8 @@ def contest(
         load = Load.steady(rate, seconds, patience=PATIENCE)
         announce(name)
         records = run(open_loop(_target(server, handler), load, progress))
+        # What is left waits for clients that have gone: a polite end would take as long again.
+        server.kill()
         return Side(name, records, summarize(records, bound=IN_TIME, seconds=seconds))
 
     with launch("none") as server:
