@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from collections.abc import Callable
+from time import monotonic
 from typing import Any
 
 from starlette.datastructures import Headers
@@ -78,7 +78,7 @@ class ASGIExchange(Exchange):
         """Return for how many seconds this request has waited by ``now``: measured when asked."""
         if not self.measured:
             self.measured = True
-            self.queue_wait = self.senses.waited(self.scope, self.server_send, now)
+            self.queue_wait = self.senses.waited(self.scope, self.server_send, self.task, now)
             self.queue_wait -= now - self.arrived
         return super().waited(now)
 
@@ -90,13 +90,8 @@ class ASGIExchange(Exchange):
             return _nothing()
         if message["type"] == "http.response.start":
             self.status = message["status"]
+            self.answered_at = monotonic()
         return self.server_send(message)
-
-    def send_timed(self, message: Message) -> Any:
-        """As `send`, noting also when the response starts."""
-        if not self.status and not self.overdue:
-            self.answered_at = time.monotonic()
-        return self.send(message)
 
     async def receive(self) -> Message:
         """Pass the next message on; report a disconnect once we have given up on the body."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from asyncio import AbstractEventLoop, Task, get_running_loop
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Any
 
 from ..context import current
@@ -24,7 +24,6 @@ from .waiting import ReadAhead, wait_for
 
 Exit = Callable[[Exchange, float], None]
 
-monotonic = time.monotonic
 KEY = "resilience_mw"
 """Where the scope holds the exchange, for guards further in and for whoever is curious."""
 
@@ -73,9 +72,8 @@ class Guard:
         self._running: set[ASGIExchange] = set()
         self._watch = Watch(deadlines, self._running) if deadlines else None
         self._receives = self._watch is not None and self._watch.receive_timeout > 0
-        self._observes = any(policy.observes for policy in policies)
         self._reroutes = any(policy.reroutes for policy in policies)
-        self._live = bool(deadlines or gates or self._observes)
+        self._live = bool(deadlines or gates) or any(policy.observes for policy in policies)
         self._loop: AbstractEventLoop | None = None
         self._senses = LoopSenses(gates)
         self._pulse = Pulse(self._beat, self._senses.lag)
@@ -101,8 +99,8 @@ class Guard:
             scope[KEY] = exchange
             exchange.server_send = send
             exchange.senses = self._senses
+            exchange.task = task
             if self._watch is not None:
-                exchange.task = task
                 if self._timeout is not None:
                     exchange.deadline = exchange.arrived + self._timeout
                 current.set(exchange)
@@ -124,7 +122,7 @@ class Guard:
                 self._leave(exchange, self._row[: self._enters.index(enter)], "gone")
             raise
         if self._live:
-            send = exchange.send_timed if self._observes else exchange.send
+            send = exchange.send
             if self._receives:
                 exchange.server_receive = receive
                 receive = exchange.receive

@@ -31,6 +31,7 @@ class LoopSenses:
         self._meter: LoopMeter | None = None
         self._waited: WaitedASGI | None = None
         self._listeners: list[Listener] | None = None
+        self._here: tuple[object, float | None] = (None, None)
         self.lag = Lag(PERIOD)
 
     def attach(self, loop: AbstractEventLoop) -> None:
@@ -50,11 +51,18 @@ class LoopSenses:
             listener.close()
         self._waited = self._listeners = None
 
-    def waited(self, scope: Scope, send: Send, now: float) -> float:
-        """Return for how many seconds a request has waited by ``now``."""
-        if self._waited is None:
-            self._choose(scope, send)
-        return self._waited(scope, send, now) if self._waited is not None else 0.0
+    def waited(self, scope: Scope, send: Send, task: object, now: float) -> float:
+        """Return for how many seconds a request that ``task`` handles has waited by ``now``."""
+        waited = self._waited
+        if waited is None:
+            waited = self._waited = self._choose(scope, send)
+        if waited.source == "turn" and self._meter is not None:
+            # A task that comes with another request in the same turn has not been back to the
+            # loop in between, and so cannot have waited there.
+            here, self._here = self._here, (task, self._meter.turn_started())
+            if here == self._here:
+                return 0.0
+        return waited(scope, send, now)
 
     def sources(self) -> dict[str, str]:
         """Return what each signal is measured with, as far as it has been chosen."""
@@ -67,12 +75,10 @@ class LoopSenses:
             chosen["backlog"] = "tcp" if self._listeners else "none"
         return chosen
 
-    def _choose(self, scope: Scope, send: Send) -> None:
-        self._waited = choose_asgi(
-            scope, send, meter=self._meter, lag=self.lag, proxies=self._proxies
-        )
+    def _choose(self, scope: Scope, send: Send) -> WaitedASGI:
         server = scope.get("server")
         self._listeners = listening_sockets(server[1] if server else None)
+        return choose_asgi(scope, send, meter=self._meter, lag=self.lag, proxies=self._proxies)
 
     def _sense(self, now: float) -> Senses:
         if self._meter is None:

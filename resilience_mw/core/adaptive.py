@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 from .exchange import SKIP, Exchange, Reply
@@ -10,6 +11,9 @@ from .laws.base import Law, Senses, Window
 from .policy import Decision
 from .snapshot import GateSnapshot
 from .ticket import Ticket
+
+GLANCE = 0.002
+"""Seconds between two requests whose wait an alert law is told, until it finds an overload."""
 
 
 class AdaptiveGate(Gate):
@@ -45,6 +49,8 @@ class AdaptiveGate(Gate):
         self._backlog: Callable[[], int] | None = None
         self._before: Senses | None = None
         self._window_ends = 0.0
+        self._attend = 0.0  # until then, requests need no second look
+        self._waits: deque[float] = deque(maxlen=500)
         self._utilization: float | None = None
         self._peak = 0
         self._latencies: list[float] = []
@@ -66,21 +72,17 @@ class AdaptiveGate(Gate):
         self._sense = sense
         self._backlog = backlog
         self._before = None
-        self._window_ends = 0.0
+        self._window_ends = self._attend = 0.0
 
     def enter(self, exchange: Exchange) -> Decision:
         """Take a slot, or a place in the queue, or be refused."""
         if self._exempt and exchange.path.startswith(self._exempt):
             return SKIP
         now = exchange.arrived
-        if now >= self._window_ends:
-            self.tick(now)
-        law = self.law
-        if law.alert:
-            backlog = self._backlog() if self._backlog is not None else 0
-            reason = law.refuses(exchange.waited(now), backlog)
-            if reason is not None:
-                return self._refuse(reason)
+        if now >= self._attend:
+            reply = self._look(exchange, now)
+            if reply is not None:
+                return reply
         if self.inflight < self.limit:
             self.admitted += 1
             self.inflight = running = self.inflight + 1
@@ -88,6 +90,25 @@ class AdaptiveGate(Gate):
                 self._peak = running
             return None
         return self._full(now)
+
+    def _look(self, exchange: Exchange, now: float) -> Reply | None:
+        """End the window if its time has come, and ask an alert law about this request."""
+        if now >= self._window_ends:
+            self.tick(now)
+        law = self.law
+        if not law.alert:
+            self._attend = self._window_ends
+            return None
+        # One glance every few milliseconds finds an overload; only then is everybody looked at.
+        self._attend = 0.0 if law.saturated else min(self._window_ends, now + GLANCE)
+        reason = self._refusal(exchange, now)
+        return None if reason is None else self._refuse(reason)
+
+    def _refusal(self, exchange: Exchange, now: float) -> str | None:
+        """Return why the law refuses this request by itself, or ``None``."""
+        waited = exchange.waited(now)
+        self._waits.append(waited)
+        return self.law.refuses(waited, self._backlog() if self._backlog is not None else 0)
 
     def exit(self, exchange: Exchange, now: float) -> None:
         """Give the slot back and take the sample, unless a policy further in answered."""
@@ -115,6 +136,8 @@ class AdaptiveGate(Gate):
         It keeps its slot, but a law that observes responses no longer takes it for work: the
         limit in force is the law's plus one for each stream, up to the law's greatest.
         """
+        if self._exempt and exchange.path.startswith(self._exempt):
+            return
         if self.observes and exchange not in self._streams:
             self._streams.add(exchange)
             self._sample(exchange.answered_at - (exchange.admitted or exchange.arrived))
@@ -128,6 +151,7 @@ class AdaptiveGate(Gate):
         senses, before = self._sense(now), self._before
         self._before = senses
         self._window_ends = now + self.law.window
+        self._attend = 0.0
         if before is not None and senses.at > before.at:
             self._close_window(now, senses, before)
         self._peak = self.inflight
