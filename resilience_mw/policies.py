@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from .config import Backpressure, Config, Deadline, Health, Limit
 from .core.adaptive import AdaptiveGate
 from .core.deadline import DeadlinePolicy
+from .core.exchange import Exchange
 from .core.gate import Gate
 from .core.health import HealthPolicy
 from .core.laws import AIMD, Adaptive, Law
 from .core.policy import Policy
+from .core.priority import PriorityGate
+from .core.ranking import Ranking
+from .core.shadow import Shadow
+from .signals.proxies import TrustedProxies
 
 
 def for_health(options: Health) -> list[Policy]:
@@ -44,15 +52,16 @@ def for_backpressure(options: Backpressure, ceiling: int = 0) -> list[Policy]:
     if not options.enabled:
         return []
     law = _law(options, min(options.max_limit, ceiling or options.max_limit))
-    return [
-        AdaptiveGate(
-            law,
-            max_queue=options.queue_size,
-            exempt=options.exempt,
-            smoothing_factor=options.smoothing_factor,
-            trusted_proxies=options.trusted_proxies,
-        )
-    ]
+    rest: dict[str, Any] = {
+        "max_queue": options.queue_size,
+        "exempt": options.exempt,
+        "smoothing_factor": options.smoothing_factor,
+        "trusted_proxies": options.trusted_proxies,
+    }
+    gate = AdaptiveGate(law, **rest)
+    if options.priority is not None:
+        gate = PriorityGate(law, Ranking(_classifier(options), options.user), **rest)
+    return [Shadow(gate) if options.dry_run else gate]
 
 
 def for_all(config: Config) -> list[Policy]:
@@ -83,3 +92,20 @@ def _law(options: Backpressure, ceiling: int) -> Law:
         window=options.sample_window,
         queue_timeout=options.queue_timeout,
     )
+
+
+def _classifier(options: Backpressure) -> Callable[[Exchange], str | None]:
+    priority = options.priority
+    if not isinstance(priority, str):
+        assert priority is not None
+        return priority
+    proxies = TrustedProxies(options.trusted_proxies)
+
+    def by_header(exchange: Exchange) -> str | None:
+        # Whoever configures a header without proxies says that theirs sets or strips it.
+        if proxies and not proxies.trusts(exchange.peer):
+            return None
+        value = exchange.header(priority)
+        return None if value is None else value.strip().lower()
+
+    return by_header

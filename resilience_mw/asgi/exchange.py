@@ -11,6 +11,8 @@ from typing import Any
 from starlette.datastructures import Headers
 
 from ..core.exchange import Exchange, Reply
+from ..signals.reach import socket_behind
+from ..signals.waited import peer_address
 from ..types import Message, Receive, Scope, Send
 from .senses import LoopSenses
 
@@ -68,6 +70,12 @@ class ASGIExchange(Exchange):
         """Request method in upper case."""
         method: str = self.scope["method"]
         return method
+
+    @property
+    def peer(self) -> str | None:
+        """Address of whoever is connected, from the socket itself where it can be reached."""
+        client = self.scope.get("client")
+        return peer_address(socket_behind(self.server_send), client[0] if client else None)
 
     def header(self, name: str) -> str | None:
         """Return a request header; several of the same name are joined with commas."""

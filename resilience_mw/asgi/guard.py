@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Any
 
 from ..context import current
-from ..core.adaptive import AdaptiveGate
+from ..core.adaptive import adaptive_gates
 from ..core.deadline import DeadlinePolicy
 from ..core.exchange import SKIP, Exchange, Reply
 from ..core.policy import EVENT_LOOP, Decision, Policy, claim
@@ -60,7 +60,7 @@ class Guard:
         self.policies: tuple[Policy, ...] = policies
         self.websockets = 0
         """Open websockets. They hold no slot: they live for minutes, a slot is for a request."""
-        gates = [policy for policy in policies if isinstance(policy, AdaptiveGate)]
+        gates = adaptive_gates(policies)
         deadlines = [policy for policy in policies if isinstance(policy, DeadlinePolicy)]
         plain = [policy for policy in deadlines if policy.header is None]
         self._timeout = min((p.timeout for p in plain if p.timeout is not None), default=None)
@@ -251,13 +251,19 @@ class Guard:
             for exchange in self._running:
                 if 0.0 < exchange.answered_at < started_by:
                     gate.stream(exchange)
-            gate.tick(now)
+        for policy in self.policies:
+            policy.tick(now)
         return bool(self._running) or any(gate.queued for gate in self._gates)
 
     def snapshot(self) -> Snapshot:
         """Return the state of the guard and of each of its policies."""
         parts = tuple(policy.snapshot() for policy in self.policies)
-        return summarize(parts, self.websockets)
+        return summarize(
+            parts,
+            websockets=self.websockets,
+            lag=self._senses.lag.read(monotonic()),
+            sources=self._senses.sources(),
+        )
 
     def drain(self) -> None:
         """Turn readiness to 503 and refuse whoever waits; requests are still served."""

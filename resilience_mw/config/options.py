@@ -5,18 +5,21 @@ The order of the sections and options here is their order in tables, help and do
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from resilience_mw.config.option import option
 from resilience_mw.config.rules import (
     Boolean,
     Choice,
     HeaderName,
+    HeaderOr,
     Integer,
     Many,
     Network,
     Number,
+    Object,
     OrNone,
     Path,
 )
@@ -130,11 +133,29 @@ class Backpressure(Section, name="backpressure"):
     trusted_proxies: tuple[str, ...] = option(
         (),
         Many(Network(), "networks"),
-        "Networks whose `X-Request-Start` and `X-Queue-Start` are believed.",
+        "Networks whose `X-Request-Start`, `X-Queue-Start` and priority header are believed.",
+    )
+    priority: Callable[[Any], str | None] | str | None = option(  # noqa: RUF009
+        None,
+        OrNone(HeaderOr("callable", callable)),
+        "What tells critical, normal and sheddable requests apart: a callable, or a header's name.",
+    )
+    user: Callable[[Any], object] | None = option(  # noqa: RUF009
+        None,
+        OrNone(Object("callable", callable)),
+        "What tells users apart, so that one is refused wholly or not at all for a minute.",
+        python_only=True,
+    )
+    dry_run: bool = option(
+        False, Boolean(), "Decide and count, but refuse nothing and let nobody wait."
     )
 
     def _relate(self) -> None:
         options = options_of(type(self))
+        if self.user is not None and self.priority is None:
+            raise options["user"].error(
+                "must come with backpressure.priority", self.user, "priority"
+            )
         for low, high in (
             ("min_limit", "max_limit"),
             ("min_limit", "initial_limit"),

@@ -278,3 +278,23 @@ class Object(Rule):
         if not self.accepts(value):
             raise Invalid(f"must be a {self.noun}", value)
         return value
+
+
+@dataclass(frozen=True)
+class HeaderOr(Rule):
+    """The name of a header, or something only Python can hold."""
+
+    noun: str
+    accepts: Callable[[object], bool]
+
+    @property
+    def kind(self) -> str:
+        return f"header name or {self.noun}"
+
+    def check(self, value: object) -> object:
+        if self.accepts(value):
+            return value
+        try:
+            return HeaderName().check(value)
+        except Invalid:
+            raise Invalid(f"must be a {self.kind}", value) from None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from .exchange import SKIP, Exchange, Reply
 from .gate import Gate
 from .laws.base import Law, Senses, Window
-from .policy import Decision
+from .policy import Decision, Policy
 from .snapshot import GateSnapshot
 from .ticket import Ticket
 
@@ -170,6 +170,11 @@ class AdaptiveGate(Gate):
             law=self.law.name,
             elu=self._utilization,
             smoothed_latency=self._smooth(),
+            waited_p50=_quantile(self._waits, 0.5),
+            waited_p99=_quantile(self._waits, 0.99),
+            baseline=self.law.baseline,
+            overloaded=self.law.saturated,
+            streams=len(self._streams),
         )
 
     def _smooth(self) -> float | None:
@@ -217,3 +222,14 @@ class AdaptiveGate(Gate):
 
     def _patience(self, now: float) -> float:
         return self.law.patience(now)
+
+
+def adaptive_gates(policies: Sequence[Policy]) -> list[AdaptiveGate]:
+    """Return the gates among ``policies`` that need senses, also those in shadow mode."""
+    inner = [getattr(policy, "gate", policy) for policy in policies]
+    return [policy for policy in inner if isinstance(policy, AdaptiveGate)]
+
+
+def _quantile(values: Iterable[float], share: float) -> float | None:
+    ordered = sorted(values)
+    return ordered[int(share * (len(ordered) - 1))] if ordered else None

@@ -118,6 +118,11 @@ class Exchange:
         """Request method in upper case."""
         raise NotImplementedError  # pragma: no cover - every driver has its own
 
+    @property
+    def peer(self) -> str | None:
+        """Address of whoever is connected to the server; ``None`` on a Unix socket."""
+        raise NotImplementedError  # pragma: no cover - every driver has its own
+
     def header(self, name: str) -> str | None:
         """Return a request header; several of the same name are joined with commas."""
         raise NotImplementedError  # pragma: no cover - every driver has its own

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,18 @@ class GateSnapshot:
     elu: float | None = None
     """Utilization of the event loop (or of the threads) in the last window, 0 to 1."""
     smoothed_latency: float | None = None
-    """Exponentially smoothed time from admission to the end of a request."""
+    """Exponentially smoothed time from admission to the response, in seconds."""
+    waited_p50: float | None = None
+    waited_p99: float | None = None
+    """How long the last few hundred requests that a law looked at had waited, in seconds."""
+    baseline: float | None = None
+    """Latency without a queue, as far as the law has learned it, in seconds."""
+    overloaded: bool = False
+    """Whether the law is refusing because of an overload."""
+    streams: int = 0
+    """Responses that go on for so long that they count as no work; they are among inflight."""
+    dry_run: bool = False
+    """True = nothing is refused, and `refused` holds what would have been."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +71,20 @@ class Snapshot:
     admitted: int = 0
     refused: Mapping[str, int] = field(default_factory=dict)
     """Refusals by reason, of all policies together."""
+    would_refuse: Mapping[str, int] = field(default_factory=dict)
+    """Refusals by reason that gates in dry run only counted."""
     elu: float | None = None
+    """Utilization of the event loop (or of the threads) in the last window, 0 to 1."""
     smoothed_latency: float | None = None
+    waited_p50: float | None = None
+    waited_p99: float | None = None
+    lag: float | None = None
+    """How late the event loop runs its timers, in seconds; ``None`` where there is no loop."""
     websockets: int = 0
     """Open websockets; they hold no request slot."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """What each signal is measured with, once it has been chosen: ``utilization``, ``waited``,
+    ``backlog``."""
     policies: tuple[object, ...] = ()
     """One snapshot a policy, outermost first."""
 
@@ -72,27 +94,41 @@ class Snapshot:
         return self.smoothed_latency
 
 
-def summarize(parts: tuple[object, ...], websockets: int) -> Snapshot:
+def summarize(
+    parts: tuple[object, ...],
+    *,
+    websockets: int = 0,
+    lag: float | None = None,
+    sources: Mapping[str, str] | None = None,
+) -> Snapshot:
     """Combine the snapshots of a guard's policies, outermost first."""
     gates = [part for part in parts if isinstance(part, GateSnapshot)]
-    refused: dict[str, int] = {}
+    refused: Counter[str] = Counter()
+    would_refuse: Counter[str] = Counter()
     for gate in gates:
-        for reason, count in gate.refused.items():
-            refused[reason] = refused.get(reason, 0) + count
+        (would_refuse if gate.dry_run else refused).update(gate.refused)
     for part in parts:
         if isinstance(part, DeadlineSnapshot) and part.expired:
-            refused["deadline"] = refused.get("deadline", 0) + part.expired
+            refused["deadline"] += part.expired
+    whole = Snapshot(
+        refused=dict(refused),
+        would_refuse=dict(would_refuse),
+        lag=lag,
+        websockets=websockets,
+        sources=sources or {},
+        policies=parts,
+    )
     if not gates:
-        return Snapshot(refused=refused, websockets=websockets, policies=parts)
+        return whole
     inner = gates[-1]
-    return Snapshot(
+    return replace(
+        whole,
         limit=inner.limit,
         inflight=inner.inflight,
         queued=sum(gate.queued for gate in gates),
         admitted=inner.admitted,
-        refused=refused,
         elu=inner.elu,
         smoothed_latency=inner.smoothed_latency,
-        websockets=websockets,
-        policies=parts,
+        waited_p50=inner.waited_p50,
+        waited_p99=inner.waited_p99,
     )

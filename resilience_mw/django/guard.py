@@ -107,7 +107,7 @@ class Guard:
         driver = self._threads or self._loop
         if driver is not None:
             return driver.guard.snapshot()
-        return summarize(tuple(policy.snapshot() for policy in self.policies), 0)
+        return summarize(tuple(policy.snapshot() for policy in self.policies))
 
     def drain(self) -> None:
         """Turn readiness to 503 and refuse whoever waits; requests are still served."""

@@ -37,6 +37,7 @@ __all__ = [
     "WaitedWSGI",
     "choose_asgi",
     "choose_wsgi",
+    "peer_address",
     "request_start",
 ]
 
@@ -74,7 +75,7 @@ class WaitedASGI(_Waited[MeasureASGI]):
         for measure in self._measures:
             waited = measure(scope, send, now)
             if waited is not None:
-                return min(MAX_WAIT, max(0.0, waited))
+                return _clamped(waited)
         return 0.0
 
 
@@ -88,7 +89,7 @@ class WaitedWSGI(_Waited[MeasureWSGI]):
         for measure in self._measures:
             waited = measure(environ, now)
             if waited is not None:
-                return min(MAX_WAIT, max(0.0, waited))
+                return _clamped(waited)
         return 0.0
 
 
@@ -141,6 +142,12 @@ def choose_wsgi(environ: Environ, *, proxies: TrustedProxies | None = None) -> W
     return WaitedWSGI(sources)
 
 
+def _clamped(waited: float) -> float:
+    if waited < 0.0:
+        return 0.0
+    return waited if waited < MAX_WAIT else MAX_WAIT
+
+
 def _since(moment: object, now: float) -> float | None:
     return now - moment if isinstance(moment, float) else None
 
@@ -161,7 +168,7 @@ def _turn(meter: LoopMeter, from_thread: bool, header: MeasureASGI | None) -> Me
 def _scope_header(proxies: TrustedProxies) -> MeasureASGI:
     def measure(scope: Scope, send: Send, _: float) -> float | None:
         client = scope.get("client")
-        if not proxies.trusts(_peer(socket_behind(send), client[0] if client else None)):
+        if not proxies.trusts(peer_address(socket_behind(send), client[0] if client else None)):
             return None
         # A dict keeps the last of a kind: the nearest proxy's.
         found = {name: value for name, value in scope["headers"] if name in _HEADERS}
@@ -173,7 +180,7 @@ def _scope_header(proxies: TrustedProxies) -> MeasureASGI:
 
 def _environ_header(proxies: TrustedProxies) -> MeasureWSGI:
     def measure(environ: Environ, _: float) -> float | None:
-        if not proxies.trusts(_peer(environ_socket(environ), environ.get("REMOTE_ADDR"))):
+        if not proxies.trusts(peer_address(environ_socket(environ), environ.get("REMOTE_ADDR"))):
             return None
         value = environ.get("HTTP_X_REQUEST_START", environ.get("HTTP_X_QUEUE_START"))
         return request_start(value, time.time()) if isinstance(value, str) else None
@@ -181,7 +188,7 @@ def _environ_header(proxies: TrustedProxies) -> MeasureWSGI:
     return measure
 
 
-def _peer(sock: Any, told: str | None) -> str | None:
+def peer_address(sock: Any, told: str | None) -> str | None:
     """Return the address of whoever is connected to us, `None` for a Unix socket.
 
     The protocol's own field names the client where a proxy-header middleware runs outside of us,

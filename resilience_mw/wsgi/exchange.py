@@ -12,6 +12,8 @@ from werkzeug.datastructures import EnvironHeaders
 from werkzeug.wsgi import get_path_info
 
 from ..core.exchange import Exchange, Reply
+from ..signals.reach import environ_socket
+from ..signals.waited import peer_address
 from ..types import Environ, StartResponse
 
 
@@ -32,6 +34,11 @@ class WSGIExchange(Exchange):
         """Request method in upper case."""
         method: str = self.environ["REQUEST_METHOD"]
         return method
+
+    @property
+    def peer(self) -> str | None:
+        """Address of whoever is connected, from the socket itself where it can be reached."""
+        return peer_address(environ_socket(self.environ), self.environ.get("REMOTE_ADDR"))
 
     def header(self, name: str) -> str | None:
         """Return a request header; the server has joined several of the same name with commas."""

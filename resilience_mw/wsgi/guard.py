@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from ..context import current
-from ..core.adaptive import AdaptiveGate
+from ..core.adaptive import adaptive_gates
 from ..core.deadline import DeadlinePolicy
 from ..core.exchange import Exchange, Reply
 from ..core.health import HealthPolicy
@@ -69,7 +69,7 @@ class Guard:
         self._exits = _exits(policies)
         self._deadlines = [p for p in policies if isinstance(p, DeadlinePolicy)]
         self._observes = bool(self._deadlines) or any(p.observes for p in policies)
-        gates = [policy for policy in policies if isinstance(policy, AdaptiveGate)]
+        gates = adaptive_gates(policies)
         self._live = bool(gates or self._deadlines)
         self._senses = ThreadSenses(gates)
         for policy in policies:
@@ -205,7 +205,8 @@ class Guard:
     def snapshot(self) -> Snapshot:
         """Return the state of the guard and of each of its policies."""
         with self._section:
-            return summarize(tuple(policy.snapshot() for policy in self.policies), 0)
+            parts = tuple(policy.snapshot() for policy in self.policies)
+            return summarize(parts, sources=self._senses.sources())
 
     def drain(self) -> None:
         """Turn readiness to 503 and refuse whoever waits; requests are still served.

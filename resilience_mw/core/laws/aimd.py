@@ -27,6 +27,7 @@ class AIMD:
     name = "aimd"
     alert = False
     observes = False
+    baseline: float | None = None
 
     def __init__(
         self,

@@ -61,6 +61,8 @@ class Law(Protocol):
     """The limit in force."""
     max_limit: int
     """The greatest limit, streams included."""
+    baseline: float | None
+    """Latency without a queue in seconds, as far as the law knows it."""
     saturated: bool
     """True = a request that finds the gate full is refused at once instead of queued."""
     alert: bool
