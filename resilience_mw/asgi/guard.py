@@ -86,6 +86,7 @@ class Guard:
             return
         exchange = ASGIExchange()
         exchange.scope = scope
+        exchange.server_send = send
         exchange.full_path = scope["path"]
         exchange.arrived = monotonic()
         if self._live:
@@ -97,7 +98,6 @@ class Guard:
                 task = self._revive()
             outer = scope.get(KEY)
             scope[KEY] = exchange
-            exchange.server_send = send
             exchange.senses = self._senses
             exchange.task = task
             if self._watch is not None:
@@ -128,7 +128,7 @@ class Guard:
                 receive = exchange.receive
             self._running.add(exchange)
         try:
-            await (exchange.target if self._reroutes else self.app)(scope, receive, send)
+            await ((self._reroutes and exchange.target) or self.app)(scope, receive, send)
         except BaseException as error:
             if not exchange.overdue:
                 raise
