@@ -36,13 +36,14 @@ def _affinity() -> float:
 
 
 def _quotas(root: Path) -> Iterator[float]:
-    for group, top, version in _groups(root):
-        for directory in (group, *group.parents):
+    for directory, top, version in _groups(root):
+        while True:
             quota = _quota_v2(directory) if version == 2 else _quota_v1(directory)
             if quota is not None and quota > 0.0:
                 yield quota
             if directory == top:
                 break
+            directory = directory.parent
 
 
 def _groups(root: Path) -> Iterator[tuple[Path, Path, int]]:

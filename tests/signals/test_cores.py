@@ -125,6 +125,12 @@ def test_containers_see_their_group_as_the_mounts_root(system, path):
     assert effective_cores(root) == 1.5
 
 
+def test_a_hierarchy_that_we_are_not_in(system):
+    """A mount of a version that the process has no group in does not limit it."""
+    root = system("1:pids:/a\n", f"{V1}\n{V2}", {"cpu.max": "100000 100000"})
+    assert effective_cores(root) == 64.0
+
+
 def test_a_mount_of_another_group(system):
     """A path that is not below what is mounted is looked up at the mount's root."""
     root = system("0::/other\n", V2.replace("0:28 /", "0:28 /docker"), {"cpu.max": "100000 100000"})
