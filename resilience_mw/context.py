@@ -19,6 +19,8 @@ def remaining() -> float | None:
     Pass it on as the timeout of the calls that a view makes.
     """
     exchange = current.get()
-    if exchange is None or exchange.done or exchange.deadline is None:
+    while exchange is not None and exchange.done:
+        exchange = exchange.outer  # a guard further in has ended, this one has not
+    if exchange is None or exchange.deadline is None:
         return None
     return exchange.deadline - time.monotonic()

@@ -25,10 +25,10 @@ def interface_of(app: Any) -> Interface:
         raise ConfigError(f"app must be an ASGI or WSGI callable, got {app!r:.80}")
     if _is_asgi3(app):
         return "asgi"
-    wanted = _positional(app)
-    if wanted == 2:
+    required, most = _positional(app)
+    if required == 2:
         return "wsgi"
-    if wanted == 3 or (wanted == 1 and _is_asgi2(app)):
+    if required == 3 or _is_asgi2(app, required, most):
         return "asgi"
     raise ConfigError(
         f'interface must be "asgi" or "wsgi" for an app whose signature does not tell, '
@@ -38,13 +38,9 @@ def interface_of(app: Any) -> Interface:
 
 def as_asgi3(app: Any) -> Any:
     """Return an ASGI app in the three-argument form, whichever of the two it has."""
-    if _is_asgi3(app) or _positional(app) != 1:
+    if _is_asgi3(app) or not _is_asgi2(app, *_positional(app)):
         return app
     return double_to_single_callable(app)  # type: ignore[no-untyped-call]
-
-
-def _is_asgi2(app: Any) -> bool:
-    return bool(is_double_callable(app))  # type: ignore[no-untyped-call]
 
 
 def _is_asgi3(app: Any) -> bool:
@@ -52,12 +48,20 @@ def _is_asgi3(app: Any) -> bool:
     return inspect.iscoroutinefunction(app) or inspect.iscoroutinefunction(call)
 
 
-def _positional(app: Any) -> int | None:
+def _is_asgi2(app: Any, required: int, most: int) -> bool:
+    if required != 1 or most != 1 or inspect.isbuiltin(app):
+        return False
+    return bool(is_double_callable(app))  # type: ignore[no-untyped-call]
+
+
+def _positional(app: Any) -> tuple[int, int]:
+    """Return how many positional arguments ``app`` needs and takes; zeros if it does not tell."""
     try:
         parameters = inspect.signature(app).parameters.values()
     except (TypeError, ValueError):
-        return None
+        return 0, 0
     if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
-        return None
+        return 0, 0
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(p.kind in kinds and p.default is p.empty for p in parameters)
+    taken = [parameter for parameter in parameters if parameter.kind in kinds]
+    return sum(parameter.default is parameter.empty for parameter in taken), len(taken)

@@ -51,7 +51,7 @@ class DeadlinePolicy(Policy):
             timeout = self._shortened(exchange.header(self.header))
         if timeout is not None:
             deadline = exchange.arrived + timeout - exchange.queue_wait
-            if deadline <= exchange.arrived:
+            if deadline <= (exchange.admitted or exchange.arrived):
                 self.expired += 1
                 return LATE
             if exchange.deadline is None or deadline < exchange.deadline:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from .deadline import LATE
 from .exchange import SKIP, Exchange, Reply, busy
 from .policy import Decision, Policy
 from .snapshot import GateSnapshot
@@ -64,7 +65,8 @@ class Gate(Policy):
             self.inflight += 1
             self.admitted += 1
             return None
-        return self._full(exchange.arrived)
+        # A request that has waited in a gate further out begins anew here.
+        return self._full(exchange.admitted or exchange.arrived)
 
     def exit(self, exchange: Exchange, now: float) -> None:
         """Give the slot back, or on to whoever waits longest."""
@@ -73,16 +75,16 @@ class Gate(Policy):
             self._hand_on()
 
     def expire(self, ticket: Ticket, now: float) -> None:
-        """Refuse ``ticket`` if it still waits: its time is up."""
+        """Refuse ``ticket`` if it still waits: its time, or that of its request, is up."""
         if ticket.waiting:
             self._queue.remove(ticket)
-            ticket.refuse(self._refuse("queue_timeout"))
+            ticket.refuse(self._refuse("queue_timeout" if now >= ticket.expires else "deadline"))
 
     def abandon(self, ticket: Ticket, now: float) -> None:
         """Forget ``ticket``: its client left. If it was granted meanwhile, pass the slot on."""
         if ticket.abandon():
             self._queue.remove(ticket)
-        elif ticket.granted:
+        elif ticket.give_back():
             self.admitted -= 1  # its request never ran
             self.inflight -= 1
             self._hand_on()
@@ -135,5 +137,5 @@ class Gate(Policy):
         self.refused[reason] = self.refused.get(reason, 0) + 1
         reply = self._replies.get(reason)
         if reply is None:
-            reply = self._replies[reason] = busy(reason)
+            reply = self._replies[reason] = LATE if reason == "deadline" else busy(reason)
         return reply

@@ -1,4 +1,4 @@
-"""From starting to stopped, in one direction."""
+"""From starting to stopped, in one direction, and only from there to another start."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class State(IntEnum):
-    """How far along its life a process is; it never goes back."""
+    """How far along its life a process is."""
 
     STARTING = 0
     READY = 1
@@ -15,7 +15,7 @@ class State(IntEnum):
 
 
 class Lifecycle:
-    """Holds a `State` that only moves forward."""
+    """Holds a `State` that only moves forward, until a new life begins."""
 
     __slots__ = ("__weakref__", "state")
 
@@ -27,6 +27,16 @@ class Lifecycle:
         if state <= self.state:
             return False
         self.state = state
+        return True
+
+    def restart(self) -> bool:
+        """Begin anew after the end: one process may run one app several times, as tests do.
+
+        Returns False, changing nothing, unless the state is ``STOPPED``.
+        """
+        if self.state is not State.STOPPED:
+            return False
+        self.state = State.STARTING
         return True
 
     @property

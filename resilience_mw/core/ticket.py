@@ -1,9 +1,16 @@
 """A place in a queue, and who may take it away.
 
+| from | grant | refuse | abandon | give_back |
+|---|---|---|---|---|
+| ``WAITING`` | ``GRANTED`` | ``REFUSED`` | ``ABANDONED`` | no |
+| ``GRANTED`` | no | no | no | ``ABANDONED`` |
+| ``REFUSED``, ``ABANDONED`` | no | no | no | no |
+
 Rules:
-1. A ticket leaves ``WAITING`` exactly once; the first of grant, expire, refuse, abandon wins.
+1. A ticket leaves ``WAITING`` exactly once; the first of grant, refuse, abandon wins.
 2. Whoever asks second is told so (False) and changes nothing.
-3. A granted ticket owns a slot. Its owner must exit the gate even if it never got to run.
+3. A granted ticket owns a slot. Its owner exits the gate once it has run, or gives the slot back,
+   once, if it never did.
 """
 
 from __future__ import annotations
@@ -15,7 +22,7 @@ from .exchange import Reply
 
 
 class TicketState(Enum):
-    """Where a ticket stands. Only ``WAITING`` can change."""
+    """Where a ticket stands."""
 
     WAITING = "waiting"
     GRANTED = "granted"
@@ -29,6 +36,7 @@ class Ticket:
     The driver sets `wake`, then waits; the gate grants or refuses and calls `wake` once.
 
     Args:
+        queued_at: when the wait began (monotonic seconds).
         expires: when the wait is over (monotonic seconds).
     """
 
@@ -67,6 +75,13 @@ class Ticket:
         if self.state is not TicketState.WAITING:
             return False
         self.state = TicketState.ABANDONED  # whoever abandons is awake: nobody to wake
+        return True
+
+    def give_back(self) -> bool:
+        """Leave after a grant, without having run; returns False if there is no slot to return."""
+        if self.state is not TicketState.GRANTED:
+            return False
+        self.state = TicketState.ABANDONED
         return True
 
     def _settle(self, state: TicketState) -> bool:
