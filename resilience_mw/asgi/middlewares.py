@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 from .. import policies
 from ..config import Backpressure, Deadline, Health, Limit, section_from_kwargs
+from ..config.keywords import (
+    BackpressureKeywords,
+    DeadlineKeywords,
+    HealthKeywords,
+    LimitKeywords,
+)
 from ..types import ASGIApp
 from .guard import Guard
 
@@ -21,7 +27,7 @@ class HealthMiddleware(Guard):
         ConfigError: an option is unknown or its value breaks a rule.
     """
 
-    def __init__(self, app: ASGIApp, **options: Any) -> None:
+    def __init__(self, app: ASGIApp, **options: Unpack[HealthKeywords]) -> None:
         super().__init__(app, *policies.for_health(section_from_kwargs(Health, options)))
 
 
@@ -36,7 +42,7 @@ class DeadlineMiddleware(Guard):
         ConfigError: an option is unknown or its value breaks a rule.
     """
 
-    def __init__(self, app: ASGIApp, **options: Any) -> None:
+    def __init__(self, app: ASGIApp, **options: Unpack[DeadlineKeywords]) -> None:
         super().__init__(app, *policies.for_deadline(section_from_kwargs(Deadline, options)))
 
 
@@ -51,7 +57,7 @@ class ConcurrencyLimitMiddleware(Guard):
         ConfigError: an option is unknown or its value breaks a rule.
     """
 
-    def __init__(self, app: ASGIApp, **options: Any) -> None:
+    def __init__(self, app: ASGIApp, **options: Unpack[LimitKeywords]) -> None:
         super().__init__(app, *policies.for_limit(section_from_kwargs(Limit, options)))
 
 
@@ -66,6 +72,6 @@ class BackpressureMiddleware(Guard):
         ConfigError: an option is unknown or its value breaks a rule.
     """
 
-    def __init__(self, app: ASGIApp, **options: Any) -> None:
+    def __init__(self, app: ASGIApp, **options: Unpack[BackpressureKeywords]) -> None:
         section = section_from_kwargs(Backpressure, options)
         super().__init__(app, *policies.for_backpressure(section))
