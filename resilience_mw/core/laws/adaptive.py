@@ -1,20 +1,76 @@
-"""Two limits, by loop turns and by latency, and one wait: how old a request may be."""
+"""Two limits and one wait: our own law.
+
+Where requests queue decides what can be seen of an overload, so three signals watch three places:
+
+1. *Before us* (sockets, accept queue, threads): how long a request has waited when it reaches us.
+   The only sign of handlers that compute without ``await``, and of WSGI threads that are all taken.
+2. *In the event loop*: the mean length of a turn = busy time / turns. What is ready runs once a
+   turn, so the length of a turn is the queue for the CPU, in seconds.
+3. *Behind us* (database pool, thread pool, another service): latency, see `latency`.
+
+The last two move a limit once a window; the one in force is the smaller. With u = utilization,
+n = most requests at once, X = completions a second:
+
+    u >= elu_max and turn > 7 ms, twice in a row:  limit = n x max(1/2, 7 ms / turn),
+        but at least 1.5 X baseline (Little's law: so many are in service without any queue)
+    else, while it binds:                          limit x 1.25 + 1
+
+It may cut early, because whoever finds no slot waits: for a handler that computes, our queue is as
+good as the loop's.
+
+The first signal refuses single requests, while the loop has had no time left for a second, as CoDel
+and folly do: calm, a request may be three times ``max_wait`` old, so that bursts pass; once it has
+come to that we are *over*, and ``max_wait`` holds. At 80 % load, 300 ms of queue are one request in a
+million; at 200 % they take 0.3 s. Threads have no such second: they count as over when every
+request has waited too long for half a second. There an even share is let in, moved towards half of
+``max_wait``; eight threads that all clear the queue in the same moment would also start, and end,
+in the same moment.
+
+What clients see is a reason: ``waited`` (too old), ``saturated`` (no slot, or a deep accept queue,
+while over), ``queue_timeout`` and ``queue_full`` (calm, but no slot in time).
+
+Sources: CoDel (Nichols and Jacobson, 2012) and folly's ``Codel``; limit from rate and unloaded
+delay: TCP Vegas, BBR; an even share moved towards a delay: PIE (RFC 8033).
+"""
 
 from __future__ import annotations
 
-import math
 from collections import deque
 
 from .base import Window
+from .latency import LatencyLimit, Rates
 
 TURN = 0.007
+"""Seconds: a turn worth cutting for. A shorter queue for the CPU is not what clients notice."""
 MEMORY = 1.0
+"""Seconds from which utilization and rates are taken: longer than a burst or a pause that a worker
+at 80 % shrugs off."""
 CALM = 3.0
+"""A calm worker lets requests wait this many times ``max_wait``."""
 STANDING = 0.5
+"""Seconds for which every request must have waited too long before threads count as overloaded."""
 BACKLOG = 10
+"""Connections waiting to be accepted from which new ones are refused, while overloaded."""
+FEW = 0.05
+"""Share of requests refused below which an overload that is not of the loop is over."""
+IDLE = 0.3
+"""Utilization below which a queue is somewhere behind us."""
+HYSTERESIS = 0.05
+"""A loop that had no time left has some again when its utilization falls this much lower."""
 
 
 class Adaptive:
+    """The default law. The module says what it does and why.
+
+    Args:
+        min_limit, max_limit: requests.
+        elu_max: utilization from which the event loop has no time left, 0 to 1.
+        window: seconds between two updates.
+        max_wait: seconds a request may have waited while overloaded. Never less than twice the
+            CPU time that a request takes: it could not be kept.
+        queue_timeout: most seconds a request may wait in the gate.
+    """
+
     name = "adaptive"
     observes = True
 
@@ -37,131 +93,135 @@ class Adaptive:
         self.limit = max_limit
         self.saturated = False
         self.alert = True
+        self.demand = 1.0
         self.over = False
-        self.turns = float(max_limit)  # limit by turns
-        self.down = float(max_limit)  # limit by latency
-        self.baseline: float | None = None
-        self._past: deque[tuple[float, float, int, int, int]] = deque()
-        self._length = self._busy = 0.0
-        self._done = self._refused = self._arrivals = 0
+        """Whether requests are being refused because of an overload."""
+        self.turns = float(max_limit)
+        """The limit by the length of turns."""
+        self.latency = LatencyLimit(max_limit, max_wait)
+        """The limit by latency."""
+        self._longest = max_wait
+        self._work = 0.0  # seconds of CPU a request, learned while calm
+        self._past: deque[Window] = deque()
         self._threads = False
-        self._hot = False
-        self._least: float | None = None
-        self._stood = 0.0
-        self._keep = 0.5
+        self._busy = 0.0
+        self._hot = False  # the loop has had no time left for a second
+        self._long = False  # the last window's turns were too long
+        self._least: float | None = None  # wait seen in this window
+        self._since = self._now = 0.0
+        self._stood = 0.0  # seconds for which every request had waited too long
+        self._keep = 1.0  # share of requests that threads take while over
         self._credit = 0.0
-        self._since = self._now = -math.inf
-        self._samples: list[float] = []
-        self._p = 0.0
-        self._cut_until = -math.inf
 
-    def update(self, w: Window) -> int:
-        self._remember(w)
-        self._now = w.now
-        u = self._busy / self._length
-        self._threads = w.turns == 0
-        self._hot = not self._threads and u >= self.elu_max - (0.05 if self._hot else 0.0)
-        self._stand(w)
-        bound = w.queued > 0 or w.refused > 0 or w.peak >= self.limit
-        if not self._threads:
-            self._by_turns(w, bound)
-        self._by_latency(w, bound, u)
-        self.limit = max(self.min_limit, min(self.max_limit, int(min(self.turns, self.down))))
-        self.alert = self._hot or self._threads or self.over
-        self.saturated = self.over
-        return self.limit
+    # -- for each request ---------------------------------------------------------------------
 
     def refuses(self, waited: float, backlog: int) -> str | None:
+        """Return why a request that has waited ``waited`` seconds is refused, or ``None``."""
         if self._least is None or waited < self._least:
             self._least = waited
         if self._threads:
-            if not self.over:
-                return None
-            self._credit = min(1.0, self._credit) + self._keep
-            if waited > self.max_wait or self._credit < 1.0:
-                return "waited"
-            self._credit -= 1.0
-            return None
+            return "waited" if self.over and self._skips(waited) else None
         if not self._hot:
             return None
-        if waited > (self.max_wait if self.over else CALM * self.max_wait):
-            if not self.over:
-                self.over = True
-                self._since = self._now
+        if waited > (self._longest if self.over else CALM * self._longest):
+            self._overload()
             return "waited"
-        if self.over and backlog > BACKLOG:
-            return "saturated"
-        return None
+        return "saturated" if self.over and backlog > BACKLOG else None
 
     def patience(self, now: float) -> float:
-        return min(self.queue_timeout, self.max_wait * (0.5 if self.over else CALM))
+        """Return for how many seconds a request may wait in the gate's queue from now on."""
+        # Behind us there is a queue already when latency binds and the loop idles.
+        behind = self.latency.limit < self.turns and self._busy < IDLE
+        calm = not self.over and not behind
+        return min(self.queue_timeout, self._longest * (CALM if calm else 1.0))
 
-    def _remember(self, w: Window) -> None:
-        busy = w.utilization * w.length
-        self._past.append((w.length, busy, len(w.latencies), w.refused, w.arrivals))
-        while sum(past[0] for past in self._past) - self._past[0][0] >= MEMORY - 1e-9:
-            self._past.popleft()
-        self._length, self._busy, self._done, self._refused, self._arrivals = map(
-            sum, zip(*self._past, strict=True)
-        )
+    def _skips(self, waited: float) -> bool:
+        self._credit = min(1.0, self._credit) + self._keep
+        if waited > self._longest or self._credit < 1.0:
+            return True
+        self._credit -= 1.0
+        return False
 
-    def _stand(self, w: Window) -> None:
+    # -- for each window ----------------------------------------------------------------------
+
+    def update(self, window: Window) -> int:
+        """Take one window and return the new limit."""
+        self._now = window.now
+        self._threads = window.turns == 0
+        rates, share = self._remember(window)
+        enough = self.elu_max - (HYSTERESIS if self._hot else 0.0)
+        self._busy = rates.busy
+        self._hot = not self._threads and rates.busy >= enough
         if self._threads:
-            if self._least is not None:
-                self._stood = self._stood + w.length if self._least > self.max_wait else 0.0
-                error = 0.5 - self._least / self.max_wait
-                self._keep = min(1.0, max(0.01, self._keep * (1 + 0.3 * max(-1.0, error))))
-            if self._stood >= STANDING and not self.over:
-                self.over = True
-                self._since = w.now
-        elif w.refused and not self.over:
+            self._judge_threads(window, few=share <= FEW)
+        else:
+            self._judge_loop(window, few=share <= FEW)
+        bound = window.queued > 0 or window.refused > 0 or window.peak >= self.limit
+        if not self._threads:
+            self._limit_turns(window, bound, rates.done)
+        if self.latency.update(window, rates, bound, queueing=not self._threads):
+            self.over = False
+        if not self.over and rates.done:
+            self._work += 0.1 * (rates.busy / rates.done - self._work)
+            self._longest = max(self.max_wait, 2.0 * self._work)
+        limit = int(min(self.turns, self.latency.limit))
+        self.limit = max(self.min_limit, min(self.max_limit, limit))
+        self.alert = self._hot or self._threads
+        self.saturated = self.over
+        return self.limit
+
+    def _remember(self, window: Window) -> tuple[Rates, float]:
+        """Return the rates of the last second and the share of requests refused in it."""
+        past = self._past
+        past.append(window)
+        length = sum(w.length for w in past)
+        while length - past[0].length >= MEMORY - 1e-9:
+            length -= past.popleft().length
+        done = [len(w.latencies) for w in past]
+        half = len(done) // 2
+        early, late = sum(done[:half]), sum(done[half:])
+        busy = sum(w.utilization * w.length for w in past)
+        arrivals = sum(w.arrivals for w in past)
+        refused = sum(w.refused for w in past)
+        steady = late * half <= 1.5 * early * (len(done) - half)
+        self.demand = arrivals / max(1, arrivals - refused)
+        rates = Rates((early + late) / length, busy / length, refused > 0, steady)
+        return rates, refused / max(1, arrivals)
+
+    def _overload(self) -> None:
+        if not self.over:
             self.over = True
-            self._since = w.now
-        if self.over:
-            few = self._refused <= 0.05 * self._arrivals and w.now - self._since >= MEMORY
-            cpu = not self._threads and not self._hot and self.turns < self.down
-            if few or cpu:
-                self.over = False
+            self._since = self._now
+            self._keep = 1.0
+
+    def _judge_loop(self, window: Window, *, few: bool) -> None:
+        if window.refused:
+            self._overload()
+        elif not self._hot and (few or self.turns < self.latency.limit):
+            self.over = False
         self._least = None
 
-    def _by_turns(self, w: Window, bound: bool) -> None:
-        turn = w.utilization * w.length / w.turns
-        if w.utilization >= self.elu_max and turn > TURN:
-            top = min(self.turns, float(w.peak))
-            needed = 0.0
-            if self.baseline is not None and turn < 3 * TURN:
-                needed = 1.5 * self.baseline * self._done / self._length
-            self.turns = max(2.0, top * max(0.5, TURN / turn), min(top, needed))
-        elif bound:
-            self.turns = min(self.max_limit, self.turns * 1.25 + 1)
-        elif w.utilization < self.elu_max:
-            self.turns = min(self.max_limit, self.turns * 1.02)
+    def _judge_threads(self, window: Window, *, few: bool) -> None:
+        least, self._least = self._least, None
+        if least is not None:
+            self._stood = self._stood + window.length if least > self._longest else 0.0
+            error = max(-1.0, 0.5 - least / self._longest)
+            self._keep = min(1.0, max(0.01, self._keep * (1.0 + 0.4 * error)))
+        if self._stood >= STANDING:
+            self._overload()
+        elif few and self._now - self._since >= 2 * MEMORY:
+            self.over = False
 
-    def _by_latency(self, w: Window, bound: bool, u: float) -> None:
-        self._samples.extend(w.latencies)
-        if len(self._samples) < 10:
-            return
-        samples = sorted(self._samples)
-        self._samples.clear()
-        p = samples[len(samples) // 4]
-        mean = sum(samples) / len(samples)
-        rate = self._done / self._length
-        work = self._busy / max(1, self._done)
-        own = work * min(u, 0.8) / (1 - min(u, 0.8))
-        base = self.baseline
-        if base is None or p < base:
-            self.baseline = base = p
-        target = base + max(base, self.max_wait / 2)
-        if p - own > target:
-            growing = w.inflight > 1.2 * rate * mean
-            if w.refused or growing:
-                self.down = max(2.0, min(self.down, w.peak) * 0.5, rate * target)
-            else:
-                self.down = min(self.down, w.peak * 1.1 + 2)
-        else:
-            if not bound and not self._hot and p > base:
-                self.baseline = min(p, base * 1.02)
-            if bound:
-                self.down = min(self.max_limit, self.down * 1.1 + 1)
-            else:
-                self.down = min(self.max_limit, self.down * 1.02)
+    def _limit_turns(self, window: Window, bound: bool, rate: float) -> None:
+        turn = window.utilization * window.length / window.turns
+        long = window.utilization >= self.elu_max and turn > TURN
+        # Twice in a row: a single long turn (a collection of garbage) is nobody's queue.
+        if long and self._long:
+            most = min(self.turns, float(window.peak))
+            needed = 1.5 * rate * (self.latency.baseline or 0.0)
+            self.turns = max(2.0, most * max(0.5, TURN / turn), min(most, needed))
+        elif bound and not long:
+            self.turns = min(self.max_limit, self.turns * 1.25 + 1)
+        elif window.utilization < self.elu_max:
+            self.turns = min(self.max_limit, self.turns * 1.02)
+        self._long = long
