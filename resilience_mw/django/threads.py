@@ -45,7 +45,8 @@ class Visit:
 
     def __init__(self, guard: Guard, request: HttpRequest) -> None:
         self._before = current.get()
-        self._begin: StartResponse | None = None
+        self._admitted = False
+        self._begin: StartResponse = self._start
         self._status = 0
         self._headers: Sequence[tuple[str, str]] = ()
         # Django has decoded the path; a WSGI server would not have.
@@ -53,18 +54,18 @@ class Visit:
         environ = {**request.META, "PATH_INFO": path, KEY: self}
         self._body: Any = guard(environ, self._start)
         self.refusal: HttpResponse | None = None
-        if self._begin is None:
+        if not self._admitted:
             self.refusal = answer(self._status, self._headers, b"".join(self._body))
 
     def admit(self, begin: StartResponse) -> None:
         """Be let in; ``begin`` tells the guard that a response starts."""
+        self._admitted = True
         self._begin = begin
 
     def leave(self, response: HttpResponseBase) -> HttpResponseBase:
         """End the visit with the response: now, or at the last byte of a stream."""
         self._restore()
-        if self._begin is not None:
-            self._begin(f"{response.status_code} {response.reason_phrase}", [])
+        self._begin(f"{response.status_code} {response.reason_phrase}", [])
         if response.streaming:
             on_close(response, self._body.close)
         else:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+_calls: list[asyncio.Task[None]] = []
+
 
 class Call:
     """One ASGI request: `await Call(app, "/path").answer()`."""
@@ -30,6 +32,7 @@ class Call:
             **scope,
         }
         self.task = asyncio.create_task(app(whole, self._receive, self._send))
+        _calls.append(self.task)
 
     async def _receive(self) -> Any:
         if not self._read:
@@ -73,9 +76,15 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
-    """Run an async test on a loop of its own."""
+    """Run an async test on a loop of its own, to the end of all its calls."""
 
     async def main() -> None:
-        await test()
+        try:
+            await test()
+            if _calls:  # Django frees what a request holds after it has been answered
+                _, unended = await asyncio.wait(_calls, timeout=20)
+                assert not unended
+        finally:
+            _calls.clear()
 
     asyncio.run(main())
