@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from random import Random
 
-from .exchange import SKIP, Exchange, Reply
+from .exchange import SKIP, Exchange, Reply, busy
 from .gate import Gate
 from .laws.base import Law, Senses, Window
 from .policy import Decision, Policy
+from .retry import retry_after
 from .snapshot import GateSnapshot
 from .ticket import Ticket
 
@@ -29,6 +31,7 @@ class AdaptiveGate(Gate):
         smoothing_factor: weight of the newest sample in the reported latency, 0 to 1.
         trusted_proxies: networks whose word on when a request started the driver may believe.
         name: shown in snapshots.
+        random: returns numbers in [0, 1), from which Retry-After is jittered.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class AdaptiveGate(Gate):
         smoothing_factor: float = 0.2,
         trusted_proxies: tuple[str, ...] = (),
         name: str = "backpressure",
+        random: Callable[[], float] | None = None,
     ) -> None:
         super().__init__(law.limit, max_queue=max_queue, exempt=exempt, name=name)
         self.law = law
@@ -59,6 +63,9 @@ class AdaptiveGate(Gate):
         self._counted = (0, 0)  # admitted and refused when the window opened
         self._smoothing = smoothing_factor
         self._smoothed: float | None = None
+        self._overdue = 0  # of the latencies
+        self._random = Random().random if random is None else random
+        self._retry_after = 1
 
     def listen(
         self, sense: Callable[[float], Senses], backlog: Callable[[], int] | None = None
@@ -123,6 +130,7 @@ class AdaptiveGate(Gate):
                 self._streams.remove(exchange)
                 self._fit()
             elif exchange.overdue:
+                self._overdue += 1
                 self._sample(now - begun)  # it would have taken at least that long
             elif exchange.answered_at and exchange.status < 500:
                 # What failed, and who left, says nothing about how long the work takes.
@@ -206,14 +214,33 @@ class AdaptiveGate(Gate):
                 latencies=tuple(self._latencies),
                 backlog=self._backlog() if self._backlog is not None else 0,
                 pool_waiting=senses.pool_waiting,
+                overdue=self._overdue,
             )
         )
+        self._overdue = 0
         self._fit()
+        self._advise(length)
         self._hand_on()
 
     def _fit(self) -> None:
         law = self.law
         self.limit = min(law.max_limit, law.limit + len(self._streams))
+
+    def _advise(self, length: float) -> None:
+        """Set the Retry-After of this window's refusals, which are rendered once."""
+        demand = self.law.demand
+        if demand is None:
+            return
+        drain = self.queued * length / max(1, len(self._latencies))
+        seconds = retry_after(demand, drain, self._random)
+        if seconds != self._retry_after:
+            self._retry_after = seconds
+            self._replies.clear()
+
+    def _refuse(self, reason: str) -> Reply:
+        if reason not in self._replies and reason != "deadline":
+            self._replies[reason] = busy(reason, self._retry_after)
+        return super()._refuse(reason)
 
     def _full(self, now: float) -> Reply | Ticket:
         if self.law.saturated:

@@ -20,14 +20,14 @@ good as the loop's.
 
 The first signal refuses single requests, while the loop has had no time left for a second, as CoDel
 and folly do: calm, a request may be three times ``max_wait`` old, so that bursts pass; once it has
-come to that we are *over*, and ``max_wait`` holds. At 80 % load, 300 ms of queue are one request in a
-million; at 200 % they take 0.3 s. Threads have no such second: they count as over when every
-request has waited too long for half a second. There an even share is let in, moved towards half of
-``max_wait``; eight threads that all clear the queue in the same moment would also start, and end,
-in the same moment.
+come to that we are *saturated*, and ``max_wait`` holds. At 80 % load, 300 ms of queue are one
+request in a million; at 200 % they take 0.3 s. Threads have no such second: they are saturated when
+every request has waited too long for half a second. There an even share is let in, moved towards
+half of ``max_wait``; eight threads that all clear the queue in the same moment would also start,
+and end, in the same moment.
 
 What clients see is a reason: ``waited`` (too old), ``saturated`` (no slot, or a deep accept queue,
-while over), ``queue_timeout`` and ``queue_full`` (calm, but no slot in time).
+while saturated), ``queue_timeout`` and ``queue_full`` (calm, but no slot in time).
 
 Sources: CoDel (Nichols and Jacobson, 2012) and folly's ``Codel``; limit from rate and unloaded
 delay: TCP Vegas, BBR; an even share moved towards a delay: PIE (RFC 8033).
@@ -91,11 +91,9 @@ class Adaptive:
         self.max_wait = max_wait
         self.queue_timeout = queue_timeout
         self.limit = max_limit
-        self.saturated = False
         self.alert = True
-        self.demand = 1.0
-        self.over = False
-        """Whether requests are being refused because of an overload."""
+        self.saturated = False
+        self.demand: float | None = 1.0
         self.turns = float(max_limit)
         """The limit by the length of turns."""
         self.latency = LatencyLimit(max_limit, max_wait)
@@ -110,8 +108,13 @@ class Adaptive:
         self._least: float | None = None  # wait seen in this window
         self._since = self._now = 0.0
         self._stood = 0.0  # seconds for which every request had waited too long
-        self._keep = 1.0  # share of requests that threads take while over
+        self._keep = 1.0  # share of requests that threads take while saturated
         self._credit = 0.0
+
+    @property
+    def baseline(self) -> float | None:
+        """Latency without a queue in seconds, as far as it is known."""
+        return self.latency.baseline
 
     # -- for each request ---------------------------------------------------------------------
 
@@ -120,19 +123,19 @@ class Adaptive:
         if self._least is None or waited < self._least:
             self._least = waited
         if self._threads:
-            return "waited" if self.over and self._skips(waited) else None
+            return "waited" if self.saturated and self._skips(waited) else None
         if not self._hot:
             return None
-        if waited > (self._longest if self.over else CALM * self._longest):
+        if waited > (self._longest if self.saturated else CALM * self._longest):
             self._overload()
             return "waited"
-        return "saturated" if self.over and backlog > BACKLOG else None
+        return "saturated" if self.saturated and backlog > BACKLOG else None
 
     def patience(self, now: float) -> float:
         """Return for how many seconds a request may wait in the gate's queue from now on."""
         # Behind us there is a queue already when latency binds and the loop idles.
         behind = self.latency.limit < self.turns and self._busy < IDLE
-        calm = not self.over and not behind
+        calm = not self.saturated and not behind
         return min(self.queue_timeout, self._longest * (CALM if calm else 1.0))
 
     def _skips(self, waited: float) -> bool:
@@ -160,14 +163,13 @@ class Adaptive:
         if not self._threads:
             self._limit_turns(window, bound, rates.done)
         if self.latency.update(window, rates, bound, queueing=not self._threads):
-            self.over = False
-        if not self.over and rates.done:
+            self.saturated = False
+        if not self.saturated and rates.done:
             self._work += 0.1 * (rates.busy / rates.done - self._work)
             self._longest = max(self.max_wait, 2.0 * self._work)
         limit = int(min(self.turns, self.latency.limit))
         self.limit = max(self.min_limit, min(self.max_limit, limit))
         self.alert = self._hot or self._threads
-        self.saturated = self.over
         return self.limit
 
     def _remember(self, window: Window) -> tuple[Rates, float]:
@@ -189,8 +191,8 @@ class Adaptive:
         return rates, refused / max(1, arrivals)
 
     def _overload(self) -> None:
-        if not self.over:
-            self.over = True
+        if not self.saturated:
+            self.saturated = True
             self._since = self._now
             self._keep = 1.0
 
@@ -198,7 +200,7 @@ class Adaptive:
         if window.refused:
             self._overload()
         elif not self._hot and (few or self.turns < self.latency.limit):
-            self.over = False
+            self.saturated = False
         self._least = None
 
     def _judge_threads(self, window: Window, *, few: bool) -> None:
@@ -210,7 +212,7 @@ class Adaptive:
         if self._stood >= STANDING:
             self._overload()
         elif few and self._now - self._since >= 2 * MEMORY:
-            self.over = False
+            self.saturated = False
 
     def _limit_turns(self, window: Window, bound: bool, rate: float) -> None:
         turn = window.utilization * window.length / window.turns
@@ -218,7 +220,7 @@ class Adaptive:
         # Twice in a row: a single long turn (a collection of garbage) is nobody's queue.
         if long and self._long:
             most = min(self.turns, float(window.peak))
-            needed = 1.5 * rate * (self.latency.baseline or 0.0)
+            needed = 1.5 * rate * (self.baseline or 0.0)
             self.turns = max(2.0, most * max(0.5, TURN / turn), min(most, needed))
         elif bound and not long:
             self.turns = min(self.max_limit, self.turns * 1.25 + 1)

@@ -27,6 +27,7 @@ class AIMD:
     name = "aimd"
     alert = False
     observes = False
+    demand: float | None = None
     baseline: float | None = None
 
     def __init__(

@@ -49,6 +49,8 @@ class Window:
     """Connections waiting to be accepted at the end of the window; 0 where it cannot be known."""
     pool_waiting: int
     """Calls that wait for a thread of the framework's pool."""
+    overdue: int = 0
+    """How many of the latencies ended at a deadline, without a response."""
 
 
 class Law(Protocol):
@@ -65,6 +67,8 @@ class Law(Protocol):
     """Latency without a queue in seconds, as far as the law knows it."""
     saturated: bool
     """True = a request that finds the gate full is refused at once instead of queued."""
+    demand: float | None
+    """Requests asked for each one served, from which Retry-After follows; ``None`` = always 1 s."""
     alert: bool
     """True = the gate asks `refuses` for each request."""
     observes: bool

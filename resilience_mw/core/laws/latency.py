@@ -6,6 +6,7 @@ own queue for the CPU (s u / (1 - u) under processor sharing):
     target = baseline + max(baseline, max_wait / 2)
     p > target, and n > 1.2 X mean (it grows) or we refuse:    limit = X target
     p > target otherwise:                                      no more than there are, and a few
+    most of them ran into a deadline:                          limit x 0.7
     else, while it binds, once a latency:                      limit x 1.1 + 1
 
 X target is Little's law. It says at once how many are right; a ratio of latencies applied to the
@@ -99,6 +100,12 @@ class LatencyLimit:
                 once, so it takes longer to make up our mind.
         """
         self._cap_pool(window)
+        if window.overdue > len(window.latencies) / 2:
+            # Whatever it is that they wait for, it is not worth waiting for: no trial.
+            self._trial = None
+            self._samples.clear()
+            self.limit = max(2.0, min(self.limit, float(window.peak)) * DEEP)
+            return False
         self._samples.extend(window.latencies)
         if self._trial is not None:
             wrong = self._watch(self._trial, window, bound)
