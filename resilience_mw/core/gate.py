@@ -28,6 +28,7 @@ class Gate(Policy):
         max_queue: requests that may wait for a slot; 0 = refuse at once.
         max_wait: seconds each of them may wait.
         exempt: path prefixes that are neither counted nor refused.
+        only: path prefixes that are counted and refused, all others not; empty = every path.
         name: shown in snapshots.
 
     Example:
@@ -43,6 +44,7 @@ class Gate(Policy):
         max_queue: int = 0,
         max_wait: float = 0.0,
         exempt: tuple[str, ...] = (),
+        only: tuple[str, ...] = (),
         name: str = "limit",
     ) -> None:
         self.name = name
@@ -53,6 +55,7 @@ class Gate(Policy):
         self._max_queue = max_queue
         self._max_wait = max_wait
         self._exempt = exempt
+        self._only = only
         self._queue: deque[Ticket] = deque()
         self._replies: dict[str, Reply] = {}
         self._draining = False
@@ -60,6 +63,8 @@ class Gate(Policy):
     def enter(self, exchange: Exchange) -> Decision:
         """Take a slot, or a place in the queue, or be refused."""
         if self._exempt and exchange.path.startswith(self._exempt):
+            return SKIP
+        if self._only and not exchange.path.startswith(self._only):
             return SKIP
         if self.inflight < self.limit:
             self.inflight += 1
