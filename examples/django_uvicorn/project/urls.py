@@ -1,0 +1,13 @@
+"""The URLs; probes need none."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from . import views
+
+urlpatterns = [
+    path("", views.index),
+    path("thread", views.thread),
+    path("report", views.report),
+]
