@@ -29,9 +29,16 @@ class Capacity(NamedTuple):
 
 
 async def closed_loop(
-    target: Target, *, connections: int = 8, seconds: float = 5.0, warm_up: float = 1.0
+    target: Target,
+    *,
+    connections: int = 8,
+    seconds: float = 5.0,
+    warm_up: float = 1.0,
+    reuse: bool = True,
 ) -> Capacity:
     """Keep `connections` requests in flight for `warm_up + seconds`, and count those of `seconds`.
+
+    Without `reuse` each request opens a connection.
 
     Raises:
         ValueError: a count or time is out of range.
@@ -61,7 +68,7 @@ async def closed_loop(
         pool.submit(Record(monotonic()))
 
     loop = asyncio.get_running_loop()
-    pool = Pool(target, done)
+    pool = Pool(target, done, reuse=reuse)
     try:
         for _ in range(connections):
             submit()
