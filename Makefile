@@ -6,6 +6,7 @@ VENV ?= .venv
 VERSIONS = 3.11 3.12 3.13
 COVERAGE_MIN = 97
 PYTEST_ARGS ?=
+BENCH_ARGS ?= --quick
 
 BIN = $(VENV)/bin
 STAMP = $(VENV)/.installed
@@ -20,7 +21,8 @@ help:
 	@echo "make demo       overload a small app, with and without protection"
 	@echo "make test       lint, types, tests, coverage of at least $(COVERAGE_MIN) %"
 	@echo "make test-all   the same on each of Python $(VERSIONS) that is installed"
-	@echo "make bench      cost a request, and the overload benchmark"
+	@echo "make bench      cost a request, and a part of the overload benchmark"
+	@echo "                (all of it, in some hours or piece by piece: BENCH_ARGS=--resume)"
 	@echo "make lint | typecheck | coverage | install | clean"
 
 install: $(STAMP)
@@ -75,7 +77,7 @@ $(VERSIONS:%=test-%): test-%:
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.fastpath
-	$(BIN)/python -m benchmarks.overload
+	$(BIN)/python -m benchmarks.overload $(BENCH_ARGS)
 
 clean:
 	rm -rf .venv .venv-* build dist *.egg-info .coverage .coverage.* htmlcov
