@@ -84,15 +84,14 @@ def share(part: float, whole: float) -> float:
 
 def _above_peers(ours: Result, peers: Iterable[Result]) -> Goal:
     own = share(ours.in_time, ours.capacity)
-    better = [
-        (share(peer.in_time, peer.capacity), peer.protection)
-        for peer in peers
-        if peer.protection != OURS and share(peer.in_time, peer.capacity) > own
-    ]
-    if not better:
+    others = (peer for peer in peers if peer.protection != OURS)
+    best = max(others, key=lambda peer: share(peer.in_time, peer.capacity), default=ours)
+    points = (share(best.in_time, best.capacity) - own) * 100
+    if points <= 0:
         return Goal("above every peer", "")
-    reached, name = max(better)
-    return Goal("above every peer", f"{(reached - own) * 100:.1f} points below {name}")
+    # Who leaves the rest without an answer pays for none: say so, it is no like for like.
+    silent = f" (which leaves {best.unanswered:.0%} unanswered)" if best.unanswered > 0.005 else ""
+    return Goal("above every peer", f"{points:.1f} points below {best.protection}{silent}")
 
 
 def _at_least(name: str, value: float, bound: float) -> Goal:

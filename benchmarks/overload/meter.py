@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -48,6 +50,8 @@ class Meter:
         # Listed once: searching all processes for children takes many milliseconds.
         self._server = [psutil.Process(running.server.pid), *running.server.workers()]
         self._front = [psutil.Process(running.front.pid)] if running.front else []
+        # The generator may need every other descriptor that the system lets us have.
+        self._spare = _Spare()
         self._reading = self._read()
 
     def start(self) -> None:
@@ -57,6 +61,7 @@ class Meter:
     def stop(self) -> Usage:
         """Shares since the start."""
         before, after = self._reading, self._read()
+        self._spare.close()
         seconds = max(1e-9, after.at - before.at)
         server, front, generator, busy = (
             (b - a) / seconds for a, b in zip(before[1:], after[1:], strict=True)
@@ -65,6 +70,10 @@ class Meter:
         return Usage(server, front, generator, max(busy - server, 0.0))
 
     def _read(self) -> _Reading:
+        with self._spare.lent():
+            return self._now()
+
+    def _now(self) -> _Reading:
         busy = float("nan")
         if self._cpu is not None:
             times = psutil.cpu_times(percpu=True)[self._cpu]
@@ -73,6 +82,29 @@ class Meter:
         return _Reading(
             time.monotonic(), _used(self._server), _used(self._front), time.process_time(), busy
         )
+
+
+class _Spare:
+    """One file descriptor that is there when it is needed."""
+
+    def __init__(self) -> None:
+        self._descriptor = os.open(os.devnull, os.O_RDONLY)
+
+    @contextlib.contextmanager
+    def lent(self) -> Iterator[None]:
+        """Something else can be opened meanwhile."""
+        self.close()
+        try:
+            yield
+        finally:
+            # Nothing else of this process runs between, so it cannot fail.
+            self._descriptor = os.open(os.devnull, os.O_RDONLY)
+
+    def close(self) -> None:
+        """Give it back."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
 
 def _used(processes: list[psutil.Process]) -> float:

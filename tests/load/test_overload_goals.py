@@ -84,6 +84,13 @@ def test_a_better_peer_is_named():
     assert goal.short == "1.8 points below envoy"
 
 
+def test_a_peer_that_does_not_answer_is_called_that():
+    """Serving all one can is easy for who lets the others wait for ever."""
+    peer = dataclasses.replace(PERFECT, protection="none", in_time=100.0, unanswered=0.8)
+    (goal,) = (goal for goal in cell_goals(PERFECT, [peer]) if not goal.met)
+    assert goal.short == "2.0 points below none (which leaves 80% unanswered)"
+
+
 def test_awaiting_handlers_have_more_time():
     """2.5 times instead of 1.3."""
     assert short(dataclasses.replace(PERFECT, workload="awaits", p99=0.27)) == []
