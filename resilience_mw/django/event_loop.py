@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context, copy_context
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
@@ -63,7 +63,12 @@ class LoopDriver:
                 call.abandoned = True  # by Django, too: whatever the view may still return
                 raise
         _adopt(context)
-        return call.take()
+        response = call.take()
+        sender = asyncio.current_task()
+        if response.streaming and sender is not None:
+            # Django does not close a stream that fails while it is sent.
+            sender.add_done_callback(call.sent)
+        return response
 
 
 class _Call:
@@ -76,6 +81,8 @@ class _Call:
         self.request = request
         self.get_response = get_response
         self.answered: asyncio.Future[None] = loop.create_future()
+        self.closed: asyncio.Future[None] = loop.create_future()
+        """Done when the view's response is a stream and has ended."""
         self.served = False
         """Whether the answer is the view's own."""
         self.abandoned = False
@@ -111,6 +118,11 @@ class _Call:
         else:
             self.answered.set_exception(error)
 
+    def sent(self, sender: asyncio.Task[Any] | None = None) -> None:
+        """Take note that a stream is over."""
+        if not self.closed.done():
+            self.closed.set_result(None)
+
     def take(self) -> HttpResponseBase:
         """Return the answer and let go of it, or raise what the work has raised.
 
@@ -126,10 +138,10 @@ class _Call:
 
 
 class _Closer:
-    """Ends a stream's wait when Django closes it, in any thread, or drops it without closing."""
+    """Ends a stream when Django closes it, in any thread, or drops it without closing."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, closed: asyncio.Future[None]) -> None:
-        self._tell = partial(loop.call_soon_threadsafe, _settle, closed)
+    def __init__(self, call: _Call) -> None:
+        self._tell = partial(call.loop.call_soon_threadsafe, call.sent)
 
     def __call__(self) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has ended, and the wait with it
@@ -147,15 +159,14 @@ async def _respond(scope: Scope, receive: Receive, send: Send) -> None:
         await _thread_idle()
         raise
     streaming = response.streaming
-    closed: asyncio.Future[None] = call.loop.create_future()
     if streaming:
-        on_close(response, _Closer(call.loop, closed))
+        on_close(response, _Closer(call))
     await send({"type": "http.response.start", "status": response.status_code, KEY: response})
     if not call.served:
         discard(response)
     del response  # it may be collected from here on
     if streaming:
-        await closed
+        await call.closed
 
 
 async def _thread_idle() -> None:
@@ -177,11 +188,6 @@ def _adopt(context: Context) -> None:
     for variable, value in context.items():
         if variable is not current and variable.get(_UNSET) is not value:
             variable.set(value)
-
-
-def _settle(closed: asyncio.Future[None]) -> None:
-    if not closed.done():
-        closed.set_result(None)
 
 
 def _nothing() -> None: ...

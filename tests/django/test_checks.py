@@ -175,10 +175,11 @@ def test_w003_protected_twice(configure, settings):
         "no.such.package.wsgi.application",
         "tests.django.project.wsgi.no_such_application",
         "application",
+        "tests.django.project.guarded.cyclic",
     ],
 )
-def test_w003_is_silent_about_what_cannot_be_imported(configure, application):
-    """The server will say what is wrong with it."""
+def test_w003_is_silent_about_what_it_cannot_follow(configure, application):
+    """The server will say what is wrong with an application that cannot be imported."""
     configure(WSGI_APPLICATION=application)
     assert numbers() == []
 

@@ -126,6 +126,31 @@ def test_a_stream_that_is_never_closed_loses_its_slot_with_itself():
     run(test)
 
 
+def test_a_stream_that_fails_while_it_is_sent_gives_its_slot_back():
+    """Django then does not close it; the end of the task that sends it is the end."""
+
+    async def test():
+        kept = []
+
+        async def view(request):
+            return StreamingHttpResponse([b"a"])
+
+        guard = Guard(view, Gate(1))
+
+        async def send():
+            kept.append(await guard(requests.get("/")))
+            assert guard.snapshot().inflight == 1
+            raise RuntimeError("the stream failed")
+
+        with pytest.raises(RuntimeError, match="the stream failed"):
+            await asyncio.create_task(send())
+        await until(lambda: guard.snapshot().inflight == 0)
+        kept[0].close()
+        await asyncio.sleep(0)
+
+    run(test)
+
+
 def test_a_stream_closed_after_its_loop_has_ended_does_no_harm():
     """The request ended with the loop."""
     responses = []

@@ -193,7 +193,8 @@ def test_a_stream_holds_its_slot_until_its_last_byte():
     """Flask closes the response after it has been sent."""
     app = make_app()
     resilience = Resilience(app)
-    assert app.test_client().get("/stream").data == b"1\n"
+    with app.test_client().get("/stream") as response:
+        assert response.data == b"1\n"
     assert resilience.snapshot(app).inflight == 0
 
 
@@ -201,7 +202,8 @@ def test_the_slot_of_a_failing_view_is_given_back():
     """Whether the error becomes a page or goes through."""
     app = make_app()
     resilience = Resilience(app)
-    assert app.test_client().get("/fail").status_code == 500
+    with app.test_client().get("/fail") as response:
+        assert response.status_code == 500
     app.testing = True
     with pytest.raises(RuntimeError, match="the view failed"):
         app.test_client().get("/fail")

@@ -23,3 +23,6 @@ class Outermost:
 
 wsgi_application = Outermost(protect(get_wsgi_application()))
 asgi_application = protect(get_asgi_application())
+
+cyclic = Outermost(get_wsgi_application())
+cyclic.application = cyclic
