@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--handler", action="append", choices=HANDLERS, help="which to overload; may be repeated")
     add("--protect", default="default", help="default, aimd, adaptive, limit:N or none (default)")
-    add("--seconds", type=float, default=10.0, help="how long to overload (10)")
+    add("--seconds", type=float, default=7.0, help="how long to overload (7)")
     add("--directory", type=Path, default=ROOT, help="where to put the pictures (the checkout)")
     return parser
 

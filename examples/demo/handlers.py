@@ -52,5 +52,5 @@ HANDLERS = {
     ),
 }
 
-# Those that `make demo` shows.
-SHOWN = ("compute",)
+# Those that `make demo` shows: the three places where requests queue.
+SHOWN = ("compute", "io", "wsgi")
