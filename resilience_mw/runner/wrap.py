@@ -1,0 +1,181 @@
+"""Protect an app that is not protected yet, and find the guards of one that is."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Literal, Protocol
+
+from ..config import Config, resolve
+from ..core.policy import Policy
+from ..protect import protect
+
+_INNER = (
+    "app",
+    "wsgi_app",
+    "middleware_stack",
+    "application",
+    "application_mapping",
+    "wrapped_app",
+    "_middleware_chain",
+    "get_response",
+    "__wrapped__",
+    "func",
+    "awaitable",
+)
+"""Attributes of instances under which frameworks keep what they wrap: ours, Starlette, Flask,
+Channels, Django, `functools`, asgiref."""
+
+_MOST = 500
+"""Objects looked at; an app that needs more is no app that anybody wrapped by hand."""
+
+
+class Guard(Protocol):
+    """What the three kinds of guards have in common."""
+
+    policies: tuple[Policy, ...]
+
+    def drain(self) -> None:
+        """Turn readiness to 503 and refuse whoever waits."""
+
+
+@dataclass(frozen=True)
+class Wrapped:
+    """An app that is ready to be served.
+
+    Attributes:
+        app: what to serve.
+        config: the options in force, with those of the framework's own settings.
+        added: whether it was us who wrapped it.
+    """
+
+    app: Any
+    config: Config
+    added: bool
+
+    def guards(self) -> list[Guard]:
+        """Return its guards, outermost first. Starlette makes its own only when it starts."""
+        return guards_of(self.app)
+
+    def drain(self) -> None:
+        """Turn readiness of every guard, and refuse whoever waits."""
+        for guard in self.guards():
+            guard.drain()
+
+
+def wrap(
+    app: Any, config: Config | None = None, interface: Literal["auto", "asgi", "wsgi"] = "auto"
+) -> Wrapped:
+    """Put ``app`` behind `protect()` unless `runner.protect` is off or somebody did so before.
+
+    Args:
+        app: any ASGI or WSGI app.
+        config: options given by flags or in code; what they leave out comes from the environment,
+            then from the framework's own settings, then from the defaults.
+        interface: the app's protocol, if its signature does not tell.
+
+    Raises:
+        ConfigError: an option is unknown or breaks a rule, or the protocol cannot be told.
+    """
+    settings = _django_settings(app)
+    options = resolve(config, settings=settings).config
+    if not options.runner.protect or is_wrapped(app):
+        return Wrapped(app, options, False)
+    flask = sys.modules.get("flask")
+    if flask is not None and isinstance(app, flask.Flask):
+        from ..flask import Resilience
+
+        # The extension, so that the app's own configuration counts and it can be asked about it.
+        Resilience().init_app(app, config=options)
+        return Wrapped(app, options, True)
+    return Wrapped(protect(app, options, interface=interface), options, True)
+
+
+def is_wrapped(app: Any) -> bool:
+    """Return whether a guard of ours stands anywhere in ``app``, or will when it starts."""
+    return any(_is_guard(node) or _will_be_guarded(node) for node in _walk(app))
+
+
+def guards_of(app: Any) -> list[Guard]:
+    """Return the guards that stand in ``app`` by now, outermost first."""
+    return [node for node in _walk(app) if _is_guard(node)]
+
+
+def _is_guard(node: Any) -> bool:
+    return issubclass(type(node), _guard_types())
+
+
+def _guard_types() -> tuple[type, ...]:
+    """The guard classes that have been imported: another cannot have been used."""
+    modules = ("resilience_mw.asgi.guard", "resilience_mw.wsgi.guard", "resilience_mw.django.guard")
+    return tuple(sys.modules[name].Guard for name in modules if name in sys.modules)
+
+
+def _will_be_guarded(node: Any) -> bool:
+    """Whether an app of Starlette, which makes its middlewares late, has been given one of ours."""
+    return any(
+        inspect.isclass(kind := getattr(entry, "cls", None)) and issubclass(kind, _guard_types())
+        for entry in _attributes(node).get("user_middleware") or ()
+    )
+
+
+def _django_settings(app: Any) -> Mapping[str, Any] | None:
+    base = sys.modules.get("django.core.handlers.base")
+    if base is None or not any(issubclass(type(node), base.BaseHandler) for node in _walk(app)):
+        return None
+    from ..django.conf import setting
+
+    return setting()
+
+
+def _walk(app: Any) -> Iterator[Any]:
+    """Yield ``app`` and what it wraps, nearest first. Nothing of theirs is called."""
+    waiting, seen = [app], {id(app)}
+    for node in waiting:
+        yield node
+        for inner in _inner(node):
+            if id(inner) not in seen and len(waiting) < _MOST:
+                seen.add(id(inner))
+                waiting.append(inner)
+
+
+def _inner(node: Any) -> Iterator[Any]:
+    own = _attributes(node)
+    found = [own.get(name) for name in _INNER]
+    if isinstance(node, functools.partial):
+        found += (node.func, *node.args)
+    elif inspect.ismethod(node):
+        found.append(node.__self__)
+    elif inspect.isfunction(node):
+        found += _used_by(node)
+    for inner in found:
+        yield from inner.values() if isinstance(inner, dict) else (inner,)
+
+
+def _used_by(function: Any) -> Iterator[Any]:
+    """Yield the callables that a function written around an app closes over or names."""
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:
+            continue  # not filled yet
+    for name in function.__code__.co_names:
+        value = function.__globals__.get(name)
+        if callable(value) and not isinstance(value, type | ModuleType):
+            yield value
+
+
+def _attributes(node: Any) -> Mapping[str, Any]:
+    """The attributes an object has itself, without running a property or a proxy's look-up."""
+    if node is None or isinstance(node, type | ModuleType):
+        return {}
+    try:
+        own: Mapping[str, Any] = vars(node)
+    except Exception:
+        # No __dict__, or a proxy that stands for nothing outside a request.
+        return {}
+    return own
