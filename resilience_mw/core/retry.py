@@ -25,4 +25,4 @@ def retry_after(demand: float, drain: float, random: Callable[[], float]) -> int
         random: returns a number in [0, 1).
     """
     excess = 2.0 * max(0.0, demand - 1.0)
-    return max(1, min(LONGEST, int(1.0 + drain + random() * (excess + 1.0))))
+    return int(max(1.0, min(LONGEST, 1.0 + drain + random() * (excess + 1.0))))

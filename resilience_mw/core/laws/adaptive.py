@@ -47,6 +47,10 @@ MEMORY = 1.0
 at 80 % shrugs off."""
 CALM = 3.0
 """A calm worker lets requests wait this many times ``max_wait``."""
+BURST = 16.0
+"""... and for at least the work of so many: at 80 % load one in a thousand waits longer (M/D/1)."""
+KEPT = 2.0
+"""No request is refused for having waited less than the work of so many: it could not be helped."""
 STANDING = 0.5
 """Seconds for which every request must have waited too long before threads count as overloaded."""
 BACKLOG = 10
@@ -66,8 +70,7 @@ class Adaptive:
         min_limit, max_limit: requests.
         elu_max: utilization from which the event loop has no time left, 0 to 1.
         window: seconds between two updates.
-        max_wait: seconds a request may have waited while overloaded. Never less than twice the
-            CPU time that a request takes: it could not be kept.
+        max_wait: seconds a request may have waited while overloaded.
         queue_timeout: most seconds a request may wait in the gate.
     """
 
@@ -99,6 +102,7 @@ class Adaptive:
         self.latency = LatencyLimit(max_limit, max_wait)
         """The limit by latency."""
         self._longest = max_wait
+        self._calm = CALM * max_wait
         self._work = 0.0  # seconds of CPU a request, learned while calm
         self._past: deque[Window] = deque()
         self._threads = False
@@ -126,7 +130,7 @@ class Adaptive:
             return "waited" if self.saturated and self._skips(waited) else None
         if not self._hot:
             return None
-        if waited > (self._longest if self.saturated else CALM * self._longest):
+        if waited > (self._longest if self.saturated else self._calm):
             self._overload()
             return "waited"
         return "saturated" if self.saturated and backlog > BACKLOG else None
@@ -136,7 +140,7 @@ class Adaptive:
         # Behind us there is a queue already when latency binds and the loop idles.
         behind = self.latency.limit < self.turns and self._busy < IDLE
         calm = not self.saturated and not behind
-        return min(self.queue_timeout, self._longest * (CALM if calm else 1.0))
+        return min(self.queue_timeout, self._calm if calm else self._longest)
 
     def _skips(self, waited: float) -> bool:
         self._credit = min(1.0, self._credit) + self._keep
@@ -166,7 +170,8 @@ class Adaptive:
             self.saturated = False
         if not self.saturated and rates.done:
             self._work += 0.1 * (rates.busy / rates.done - self._work)
-            self._longest = max(self.max_wait, 2.0 * self._work)
+            self._longest = max(self.max_wait, KEPT * self._work)
+            self._calm = max(CALM * self.max_wait, BURST * self._work)
         limit = int(min(self.turns, self.latency.limit))
         self.limit = max(self.min_limit, min(self.max_limit, limit))
         self.alert = self._hot or self._threads
@@ -185,9 +190,11 @@ class Adaptive:
         busy = sum(w.utilization * w.length for w in past)
         arrivals = sum(w.arrivals for w in past)
         refused = sum(w.refused for w in past)
-        steady = late * half <= 1.5 * early * (len(done) - half)
+        # A worker that has just begun has no early half; it says nothing about a gap.
+        steady = late * half <= 1.5 * early * (len(done) - half) or length < MEMORY - 1e-9
         self.demand = arrivals / max(1, arrivals - refused)
-        rates = Rates((early + late) / length, busy / length, refused > 0, steady)
+        peak = max(w.peak for w in past)
+        rates = Rates((early + late) / length, busy / length, peak, refused > 0, steady)
         return rates, refused / max(1, arrivals)
 
     def _overload(self) -> None:

@@ -63,8 +63,6 @@ class Law(Protocol):
     """The limit in force."""
     max_limit: int
     """The greatest limit, streams included."""
-    baseline: float | None
-    """Latency without a queue in seconds, as far as the law knows it."""
     saturated: bool
     """True = a request that finds the gate full is refused at once instead of queued."""
     demand: float | None
@@ -73,6 +71,11 @@ class Law(Protocol):
     """True = the gate asks `refuses` for each request."""
     observes: bool
     """True = samples end when the response starts; False = when the app has ended."""
+
+    @property
+    def baseline(self) -> float | None:
+        """Latency without a queue in seconds, as far as the law knows it."""
+        ...
 
     def update(self, window: Window) -> int:
         """Take one window and return the new limit."""

@@ -20,6 +20,7 @@ Then the cut is undone and the baseline set.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -61,6 +62,8 @@ class Rates:
     """Completions a second."""
     busy: float
     """Utilization, 0 to 1."""
+    peak: int
+    """Most requests that ran at once."""
     refusing: bool
     """Whether any request was refused."""
     steady: bool
@@ -82,6 +85,7 @@ class LatencyLimit:
         self._max_limit = max_limit
         self._slack = max_wait / 2
         self._samples: list[float] = []
+        self._recent: deque[float] = deque(maxlen=3)
         self._trial: Trial | None = None
         self._suspect = 0.0  # seconds
         self._origin = 0.0  # the limit before the first cut of this suspicion
@@ -138,12 +142,15 @@ class LatencyLimit:
 
     def _learn(self, p: float, window: Window, *, light: bool) -> float:
         base = self.baseline
+        self._recent.append(p)
+        # Three in a row: where hits and misses mix, a quartile is a lucky one now and then.
+        least = max(self._recent)
         if base is None:
             base = p
-        elif p < base:
+        elif least < base:
             if window.now >= self._immune:
-                base += 0.1 * (p - base)
-        elif light and p < base + max(base, self._slack):
+                base += 0.3 * (least - base)
+        elif light and base < p < base + max(base, self._slack):
             base += min(1.0, window.length / RISE) * (p - base)
         self.baseline = base
         return base
@@ -162,7 +169,7 @@ class LatencyLimit:
         elif window.refused:
             limit = max(2.0, min(most, max(0.5 * most, right)))
         else:
-            self.limit = min(self.limit, most * 1.1 + 2)
+            self.limit = min(self.limit, rates.peak * 1.1 + 2)
             return
         self.limit = limit
         origin = self._origin = max(self._origin, most)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.core.laws.windows import window
-from tests.core.requests import Request
 
 from resilience_mw.core import AIMD, AdaptiveGate, Reply, Senses, Ticket
+from tests.core.laws.windows import window
+from tests.core.requests import Request
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from tests.core.requests import Request
 
 from resilience_mw.core import AdaptiveGate, Reply, Senses
 from resilience_mw.core.laws import Adaptive
 from resilience_mw.core.retry import LONGEST, retry_after
+from tests.core.requests import Request
 
 
 def test_no_excess_is_one_second():
