@@ -66,9 +66,10 @@ class ReadAhead:
     def close(self, exchange: Exchange | None = None, now: float = 0.0) -> None:
         """Stop reading (shaped like a policy's exit, as it is run with them)."""
         pending, self._pending = self._pending, None
-        if pending is None or pending.cancel() or pending.cancelled():
+        if pending is None or pending.get_loop().is_closed():
             return
-        pending.exception()  # nobody will ask for it any more, and that is no news to log
+        if not pending.cancel() and not pending.cancelled():
+            pending.exception()  # nobody will ask for it any more, and that is no news to log
 
 
 async def wait_for(

@@ -25,30 +25,29 @@ class Body:
         end: called after the iterable's own ``close``, even if that raises.
     """
 
-    __slots__ = ("__weakref__", "_closed", "_end", "_iterable")
+    __slots__ = ("__weakref__", "_end", "_iterable")
 
     def __init__(self, iterable: Iterable[bytes], end: End) -> None:
         self._iterable = iterable
-        self._end = end
-        self._closed = False
+        self._end: End | None = end
 
     def __iter__(self) -> Iterator[bytes]:
         return iter(self._iterable)
 
     def close(self) -> None:
         """Close the app's iterable, once, and report the end."""
-        if self._closed:
+        end, self._end = self._end, None
+        if end is None:
             return
-        self._closed = True
         try:
             close = getattr(self._iterable, "close", None)
             if close is not None:
                 close()
         finally:
-            self._end()
+            end()
 
     def __del__(self) -> None:
-        if not self._closed:
+        if self._end is not None:
             self._end()
 
 
@@ -69,14 +68,15 @@ class Chunks(list[bytes]):
 
     def __init__(self, chunks: Iterable[bytes], end: End) -> None:
         super().__init__(chunks)
-        self._end = end
+        self._end: End | None = end
 
     def close(self) -> None:
         """Report the end."""
-        self._end()
+        end, self._end = self._end, None
+        if end is not None:
+            end()
 
-    def __del__(self) -> None:
-        self._end()
+    __del__ = close
 
 
 def watch(iterable: Any, environ: Environ, end: End) -> Iterable[bytes]:

@@ -121,7 +121,8 @@ class Guard:
                         reply = decision
                         break
                 else:
-                    self._senses.enter(exchange.arrived)
+                    if self._live:
+                        self._senses.enter(exchange.arrived)
                     everyone = len(entered) == len(self.policies)
                     return self._exits if everyone else _exits(entered)
             except BaseException:
@@ -172,8 +173,10 @@ class Guard:
         while outer is not None:
             outer.refused = reason  # nor is it a sample for a guard further out
             outer = outer.outer
-        self._forget(exchange)
-        unwind(_exits(entered), exchange, time.monotonic())
+        if self._live:
+            self._forget(exchange)
+        # Due, not done here: a policy that fails at its exit must not cost the client its answer.
+        self._section.soon(partial(unwind, _exits(entered), exchange, time.monotonic()))
 
     def _end(self, exchange: WSGIExchange, exits: Sequence[Exit]) -> None:
         """End a request that was admitted: once, whoever asks and however often."""
@@ -187,14 +190,13 @@ class Guard:
         if self._deadlines and exchange.deadline is not None:
             # Nobody can stop a thread: all that is left is to count it.
             self._deadlines[0].overrun += (exchange.answered_at or now) > exchange.deadline
-        self._senses.exit(now)
-        self._forget(exchange)
+        if self._live:
+            self._senses.exit(now)
+            self._forget(exchange)
         unwind(exits, exchange, now)
 
     def _forget(self, exchange: WSGIExchange) -> None:
         """Undo what `__call__` left behind: it would keep the environ alive for long."""
-        if not self._live:
-            return
         if exchange.outer is None:
             exchange.environ.pop(KEY, None)
         else:
