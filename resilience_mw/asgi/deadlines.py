@@ -1,14 +1,15 @@
 """Enforce deadlines on running ASGI requests.
 
-At the deadline the client is answered at once, later messages of the app are swallowed, and its
-task is cancelled. The slot stays taken until the task has really ended: work that goes on in a
-thread is still load.
+At the deadline the client is answered at once, later messages of the app are swallowed, and it is
+told to end: by a disconnect if it listens for one, else by cancelling its task. The slot stays
+taken until the task has really ended: work that goes on in a thread is still load.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -37,7 +38,7 @@ class Watch:
 
     def beat(self, now: float) -> None:
         """Enforce what is due."""
-        receive_by = now - self.receive_timeout
+        receive_by = now - (self.receive_timeout or math.inf)
         for exchange in self._running:
             if exchange.overdue:
                 _cancel(exchange)
@@ -82,12 +83,20 @@ async def settle(exchange: ASGIExchange, error: BaseException | None) -> None:
 
 
 def _cancel(exchange: ASGIExchange) -> None:
-    """Cancel the app's task once, as soon as nothing shields it."""
+    """End the app once: by a disconnect if it listens for one, else as soon as nothing shields it.
+
+    Who listens, as Django does, runs its views in tasks that only it can cancel: they would go on
+    without their request if we cancelled the one that waits for them.
+    """
     task = exchange.task
-    if task is None or exchange.cancelled or exchange.unread or _shielded(task):
+    if task is None or exchange.cancelled or exchange.unread:
         return
-    exchange.cancelled = True
-    task.cancel()
+    if exchange.listener is not None:
+        exchange.unread = True
+        exchange.listener.cancel()
+    elif not _shielded(task):
+        exchange.cancelled = True
+        task.cancel()
 
 
 def _shielded(task: asyncio.Task[Any]) -> bool:

@@ -44,6 +44,8 @@ class ASGIExchange(Exchange):
     """The task the app runs in; ``None`` on servers that drive coroutines without tasks."""
     reader: asyncio.Task[Any] | None = None
     """The task that waits for the request's body right now."""
+    listener: asyncio.Task[Any] | None = None
+    """The task that listens for a disconnect right now, after the body."""
     measured = False
     """Whether `queue_wait` has been measured."""
     received = False
@@ -53,7 +55,7 @@ class ASGIExchange(Exchange):
     cancelled = False
     """Whether we cancelled `task` and owe it an ``uncancel``."""
     unread = False
-    """Whether we gave up on the body: the app sees a disconnect and ends by itself."""
+    """Whether we told the app that its client left: it ends by itself."""
 
     @property
     def path(self) -> str:
@@ -102,21 +104,23 @@ class ASGIExchange(Exchange):
         return self.server_send(message)
 
     async def receive(self) -> Message:
-        """Pass the next message on; report a disconnect once we have given up on the body."""
-        if self.received:
-            return await self.server_receive()
+        """Pass the next message on; report a disconnect once we have answered ourselves."""
         if self.overdue:
             return {"type": "http.disconnect"}
-        reader = self.reader = asyncio.current_task()
+        task = asyncio.current_task()
+        if self.received:
+            self.listener = task
+        else:
+            self.reader = task
         try:
             message = await self.server_receive()
         except asyncio.CancelledError:
             # Ours, and only ours: whoever else cancelled the task must not lose that.
-            if not self.unread or reader is None or reader.uncancel():
+            if not self.unread or task is None or task.uncancel():
                 raise
             return {"type": "http.disconnect"}
         finally:
-            self.reader = None
+            self.reader = self.listener = None
         if message["type"] != "http.request" or not message.get("more_body", False):
             self.received = True
         return message

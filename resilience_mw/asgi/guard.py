@@ -71,7 +71,6 @@ class Guard:
         self._gates = gates
         self._running: set[ASGIExchange] = set()
         self._watch = Watch(deadlines, self._running) if deadlines else None
-        self._receives = self._watch is not None and self._watch.receive_timeout > 0
         self._reroutes = any(policy.reroutes for policy in policies)
         self._live = bool(deadlines or gates) or any(policy.observes for policy in policies)
         self._loop: AbstractEventLoop | None = None
@@ -123,7 +122,7 @@ class Guard:
             raise
         if self._live:
             send = exchange.send
-            if self._receives:
+            if self._watch is not None:
                 exchange.server_receive = receive
                 receive = exchange.receive
             self._running.add(exchange)

@@ -11,7 +11,7 @@ import pytest
 from resilience_mw.asgi import Guard
 from resilience_mw.core import DeadlinePolicy, Gate
 
-from .harness import run, scope, until
+from .harness import Exchange, call, run, until
 
 
 class Listener:
@@ -43,24 +43,6 @@ class Listener:
                 await self._clean_up()
 
 
-def client() -> tuple[list[Any], Any, Any, asyncio.Event]:
-    """Return what is sent, the two callables of a server, and the client's leaving."""
-    sent: list[Any] = []
-    left = asyncio.Event()
-    body = [{"type": "http.request", "body": b"", "more_body": False}]
-
-    async def receive() -> Any:
-        if body:
-            return body.pop()
-        await left.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    return sent, receive, send, left
-
-
 @pytest.mark.parametrize("receive_timeout", [0.0, 30.0])
 def test_the_deadline_is_told_as_a_disconnect(receive_timeout: float) -> None:
     """The app ends its work itself; it is not cancelled, and asks again in vain."""
@@ -68,9 +50,7 @@ def test_the_deadline_is_told_as_a_disconnect(receive_timeout: float) -> None:
     async def main() -> None:
         app = Listener()
         guard = Guard(app, DeadlinePolicy(0.02, receive_timeout=receive_timeout), Gate(1))
-        sent, receive, send, _ = client()
-        await guard(scope(), receive, send)
-        assert [message.get("status") for message in sent] == [504, None]
+        assert (await call(guard)).status == 504
         assert app.noted == ["http.disconnect", "http.disconnect", "work ended"]
         assert guard.snapshot().inflight == 0
 
@@ -88,13 +68,13 @@ def test_an_app_that_was_told_is_not_cancelled_while_it_cleans_up() -> None:
 
         app = Listener(clean_up)
         guard = Guard(app, DeadlinePolicy(0.02), Gate(1))
-        sent, receive, send, _ = client()
-        call = asyncio.ensure_future(guard(scope(), receive, send))
-        await until(lambda: len(sent) == 2)
+        request = Exchange()
+        served = request.start(guard)
+        await until(lambda: request.status == 504)
         await asyncio.sleep(0.1)
         assert guard.snapshot().inflight == 1
         go_on.set()
-        await call
+        await served
         assert app.noted == ["http.disconnect", "http.disconnect", "work ended"]
         assert guard.snapshot().inflight == 0
 
@@ -107,10 +87,10 @@ def test_a_real_disconnect_passes() -> None:
     async def main() -> None:
         app = Listener()
         guard = Guard(app, DeadlinePolicy(20.0), Gate(1))
-        sent, receive, send, left = client()
-        left.set()
-        await guard(scope(), receive, send)
-        assert sent == []
+        request = Exchange()
+        request.gone.set()
+        await request.through(guard)
+        assert request.sent == []
         assert app.noted == ["http.disconnect", "http.disconnect", "work ended"]
 
     run(main())
@@ -122,12 +102,11 @@ def test_somebody_elses_cancellation_passes() -> None:
     async def main() -> None:
         app = Listener()
         guard = Guard(app, DeadlinePolicy(20.0), Gate(1))
-        _, receive, send, _ = client()
-        call = asyncio.ensure_future(guard(scope(), receive, send))
+        served = Exchange().start(guard)
         await asyncio.sleep(0.01)
-        call.cancel()
+        served.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await call
+            await served
         assert app.noted == ["cancelled", "work ended"]
         assert guard.snapshot().inflight == 0
 
