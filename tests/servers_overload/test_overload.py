@@ -10,10 +10,11 @@ import httpx2
 import pytest
 
 from benchmarks.load import Load, Target, open_loop, run
-from tests.servers import UVICORN, gunicorn
+from tests.servers import UVICORN, gunicorn, uvicorn
 from tests.servers_overload.apps import LIMIT
 
 APPS = "tests.servers_overload.apps"
+DJANGO = "tests.servers_overload.django_app"
 PATIENCE = 30.0
 """Seconds until a client gives up: longer than any backlog here takes to be worked off."""
 
@@ -24,14 +25,21 @@ CONCURRENT = {
 }
 
 
-def overload(server, *, rate, seconds):
+DJANGO_IN = {
+    "gunicorn-gthread": (partial(gunicorn, f"{DJANGO}:wsgi", threads=2 * LIMIT), "/"),
+    "uvicorn-threads": (partial(uvicorn, f"{DJANGO}:asgi"), "/"),
+    "uvicorn-coroutines": (partial(uvicorn, f"{DJANGO}:asgi"), "/async"),
+}
+
+
+def overload(server, *, rate, seconds, path="/"):
     """Ask for the page at a rate while probing on new connections; return both kinds of record."""
 
     async def both():
         page = Load.steady(rate, seconds, patience=PATIENCE)
         probe = Load.steady(10, seconds, patience=PATIENCE, reuse=False)
         return await asyncio.gather(
-            open_loop(Target.parse(f"{server.url}/"), page),
+            open_loop(Target.parse(f"{server.url}{path}"), page),
             open_loop(Target.parse(f"{server.url}/livez"), probe),
         )
 
@@ -59,6 +67,19 @@ def test_three_times_too_much(launch, serve):
     assert set(outcomes) == {200, 503}
     assert outcomes.count(200) > capacity * seconds / 3
     assert outcomes.count(503) > len(outcomes) / 3
+    assert {record.outcome for record in probes} == {200}
+    assert settles(server)
+
+
+@pytest.mark.parametrize(("launch", "path"), DJANGO_IN.values(), ids=DJANGO_IN)
+def test_three_times_too_much_for_django(launch, path, serve):
+    """The same from within MIDDLEWARE, in each of Django's modes."""
+    server = serve(launch(env={"PAGE_SECONDS": "0.1"}))
+    capacity, seconds = LIMIT / 0.1, 3.0
+    pages, probes = overload(server, rate=3 * capacity, seconds=seconds, path=path)
+    outcomes = [record.outcome for record in pages]
+    assert set(outcomes) == {200, 503}
+    assert outcomes.count(200) > capacity * seconds / 3
     assert {record.outcome for record in probes} == {200}
     assert settles(server)
 
