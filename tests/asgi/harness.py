@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import uvloop
 
 Result = TypeVar("Result")
+Message = MutableMapping[str, Any]
 App = Callable[[Any, Any, Any], Coroutine[Any, Any, None]]
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
@@ -37,7 +38,7 @@ def run(main: Coroutine[Any, Any, Result], loop: str = "asyncio") -> Result:
 async def until(condition: Callable[[], object]) -> None:
     """Let the loop turn until ``condition`` holds."""
     async with asyncio.timeout(PATIENCE):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - any condition, not only one that tells us
             await asyncio.sleep(0.001)
 
 
@@ -73,17 +74,18 @@ class Exchange:
     """One request as the server sees it."""
 
     scope: dict[str, Any] = field(default_factory=scope)
-    body: Sequence[dict[str, Any]] = ({"type": "http.request", "body": b"", "more_body": False},)
+    body: Sequence[Message] = ({"type": "http.request", "body": b"", "more_body": False},)
     """What ``receive`` returns; then it waits for `leave`."""
-    sent: list[dict[str, Any]] = field(default_factory=list)
+    sent: list[Message] = field(default_factory=list)
     gone: asyncio.Event = field(default_factory=asyncio.Event)
-    hold_sends: asyncio.Event | None = None
-    """If there is one, ``send`` waits for it, as a server does whose client reads slowly."""
+    hold_sends: bool = False
+    """Whether ``send`` waits for `readable`, as a server does whose client reads slowly."""
+    readable: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         self._body = iter(self.body)
 
-    async def receive(self) -> dict[str, Any]:
+    async def receive(self) -> Message:
         """Be the server's ``receive``."""
         message = next(self._body, None)
         if message is not None:
@@ -91,10 +93,10 @@ class Exchange:
         await self.gone.wait()
         return {"type": "http.disconnect"}
 
-    async def send(self, message: dict[str, Any]) -> None:
+    async def send(self, message: Message) -> None:
         """Be the server's ``send``."""
-        if self.hold_sends is not None:
-            await self.hold_sends.wait()
+        if self.hold_sends:
+            await self.readable.wait()
         self.sent.append(message)
 
     async def through(self, app: Any) -> Exchange:
@@ -107,7 +109,7 @@ class Exchange:
         return asyncio.create_task(self.through(app))
 
     @property
-    def starts(self) -> list[dict[str, Any]]:
+    def starts(self) -> list[Message]:
         """The response starts, of which there should be one."""
         return [message for message in self.sent if message["type"] == "http.response.start"]
 

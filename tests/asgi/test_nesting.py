@@ -133,13 +133,12 @@ def test_requests_side_by_side_do_not_see_each_other():
     """Each has its own exchange, also in one task after another."""
 
     async def main():
-        gates = [Watching(), Gate(1, max_queue=0)]
-        inner = Guard(hello, gates[1])
-        guard = Guard(aside(inner), gates[0])
+        gate = Watching()
+        guard = Guard(aside(Guard(hello, Gate(1))), gate)
         answers = await asyncio.gather(*(call(guard) for _ in range(20)))
         assert {answer.status for answer in answers} <= {200, 503}
         served = sum(answer.status == 200 for answer in answers)
-        assert (gates[0].samples, gates[0].inflight) == (served, 0)
+        assert (gate.samples, gate.inflight) == (served, 0)
         guard.close()
 
     run(main())

@@ -16,17 +16,17 @@ from resilience_mw.asgi import Guard
 from resilience_mw.asgi.pulse import PERIOD
 from resilience_mw.core import DeadlinePolicy, Gate
 
-from .harness import PATIENCE, Exchange, aside, call, hello, run, scope, until
+from .harness import PATIENCE, Exchange, Message, aside, call, hello, run, scope, until
 
 SOON = 0.04
 
 
-def part(body: bytes = b"x", more: bool = True) -> dict:
+def part(body: bytes = b"x", more: bool = True) -> Message:
     """Return a part of a body."""
     return {"type": "http.request", "body": body, "more_body": more}
 
 
-def upload(*parts: dict, **facts) -> Exchange:
+def upload(*parts: Message, **facts) -> Exchange:
     """Return a request of which these parts arrive, and then nothing."""
     return Exchange(scope(method="POST", **facts), parts)
 
@@ -168,7 +168,7 @@ def test_a_response_that_has_started_is_not_given_up():
     async def main():
         async def app(scope, receive, send):
             await send({"type": "http.response.start", "status": 200, "headers": []})
-            body, kind = await read(receive)
+            _, kind = await read(receive)
             await send({"type": "http.response.body", "body": kind.encode()})
 
         guard, deadline, _ = guarded(app)
@@ -406,7 +406,7 @@ def test_reading_works_where_there_is_no_asyncio():
 
     guard, _, gate = guarded(app, timeout=30.0)
     exchange = Exchange.__new__(Exchange)
-    exchange.scope, exchange.sent, exchange.hold_sends = scope(method="POST"), [], None
+    exchange.scope, exchange.sent, exchange.hold_sends = scope(method="POST"), [], False
     parts = itertools.chain([part(b"a"), part(b"b", False)])
 
     async def receive():

@@ -10,11 +10,11 @@ import pytest
 from resilience_mw.asgi import Guard
 from resilience_mw.core import AIMD, AdaptiveGate, DeadlinePolicy, Gate, Policy, Reply
 
-from .harness import Exchange, Holding, call, hello, run, scope, until
+from .harness import Exchange, Holding, Message, call, hello, run, scope, until
 
 START = {"type": "http.response.start", "status": 200, "headers": [(b"x-a", b"b")]}
 
-RESPONSES = {
+RESPONSES: dict[str, list[Message]] = {
     "chunks": [
         START,
         {"type": "http.response.body", "body": b"a", "more_body": True},
@@ -37,10 +37,10 @@ RESPONSES = {
 }
 
 
-def policies(kind: str) -> list[Policy]:
-    """Return a row that observes responses, or one that does not."""
+def policies(kind: str) -> tuple[list[Policy], Gate]:
+    """Return a row that observes responses, or one that does not; and its innermost gate."""
     gate = Gate(1)
-    return [gate] if kind == "plain" else [DeadlinePolicy(), AdaptiveGate(AIMD()), gate]
+    return ([gate] if kind == "plain" else [DeadlinePolicy(), AdaptiveGate(AIMD()), gate]), gate
 
 
 @pytest.mark.parametrize("kind", ["plain", "live"])
@@ -48,8 +48,7 @@ def policies(kind: str) -> list[Policy]:
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_every_kind_of_response_passes_and_holds_the_slot_to_its_end(name, kind, loop):
     """Message by message, unchanged; the slot is held until the app has returned."""
-    row = policies(kind)
-    gate = row[-1]
+    row, gate = policies(kind)
 
     async def app(scope, receive, send):
         for message in RESPONSES[name]:
@@ -69,8 +68,7 @@ def test_every_kind_of_response_passes_and_holds_the_slot_to_its_end(name, kind,
 @pytest.mark.parametrize("kind", ["plain", "live"])
 def test_work_after_the_last_message_holds_the_slot(kind):
     """Background tasks run inside the same call."""
-    row = policies(kind)
-    gate = row[-1]
+    row, gate = policies(kind)
 
     async def main():
         go = asyncio.Event()
@@ -129,8 +127,7 @@ def test_middlewares_further_out_may_change_an_answers_headers():
 @pytest.mark.parametrize("kind", ["plain", "live"])
 def test_an_answer_that_cannot_be_sent_leaks_nothing(kind):
     """The client has left before the refusal was out."""
-    row = policies(kind)
-    gate = row[-1]
+    row, gate = policies(kind)
 
     async def main():
         holding = Holding()

@@ -27,16 +27,14 @@ def test_a_websocket_passes_and_holds_no_slot():
         guard = Guard(app, HealthPolicy(), DeadlinePolicy(0.001), gate)
         connect = {"type": "websocket.connect"}
         sockets = [Exchange(scope("/livez", type="websocket"), [connect]) for _ in range(3)]
-        tasks = []
-        for socket in sockets:
-            socket.receive = _receive(socket)
-            tasks.append(socket.start(guard))
+        tasks = [guard(socket.scope, _receive(socket), socket.send) for socket in sockets]
+        served = asyncio.gather(*tasks)
         await until(lambda: all(socket.sent for socket in sockets))
         assert (guard.websockets, guard.snapshot().websockets, gate.inflight) == (3, 3, 0)
         assert (await call(guard)).status == 200
         for socket in sockets:
             socket.gone.set()
-        await asyncio.gather(*tasks)
+        await served
         assert guard.websockets == 0
         assert [socket.sent for socket in sockets] == [[{"type": "websocket.accept"}]] * 3
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 import time
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -239,7 +240,7 @@ def test_tasks_of_a_late_app_are_cancelled_with_it(nest):
 def test_remaining_is_known_in_the_thread_of_a_sync_endpoint(caplog):
     """Frameworks copy the context into their pools."""
     caplog.set_level(logging.WARNING)
-    seen = []
+    seen: list[Any] = []
 
     def endpoint(request):
         seen.append(remaining())

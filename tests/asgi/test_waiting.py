@@ -14,12 +14,12 @@ from resilience_mw.asgi import Guard
 from resilience_mw.asgi.waiting import MAX_BUFFERED, ReadAhead, wait_for
 from resilience_mw.core import DeadlinePolicy, Gate, Policy, Ticket
 
-from .harness import PATIENCE, Exchange, Holding, call, hello, run, scope, until
+from .harness import PATIENCE, Exchange, Holding, Message, call, hello, run, scope, until
 
 DISCONNECT = {"type": "http.disconnect"}
 
 
-def part(body: bytes, more: bool = True) -> dict:
+def part(body: bytes, more: bool = True) -> Message:
     """Return a part of a body."""
     return {"type": "http.request", "body": body, "more_body": more}
 
@@ -36,9 +36,9 @@ def free(gate: Gate) -> None:
     gate.exit(None, 0.0)  # type: ignore[arg-type]
 
 
-async def body_of(receive) -> list[dict]:
+async def body_of(receive) -> list[Message]:
     """Read what an app reads: to the end of the body, or of the client."""
-    messages = []
+    messages: list[Message] = []
     while not messages or messages[-1].get("more_body", False):
         messages.append(await receive())
     return messages
@@ -62,7 +62,7 @@ def test_what_was_read_while_waiting_is_handed_on_in_order(loop, timed, early):
         gate = full()
         guard = Guard(app, *[DeadlinePolicy(PATIENCE)] * timed, gate)
         exchange = Exchange()
-        queue: asyncio.Queue[dict] = asyncio.Queue()
+        queue: asyncio.Queue[Message] = asyncio.Queue()
         for message in parts[:early]:
             queue.put_nowait(message)
         task = asyncio.ensure_future(guard(exchange.scope, queue.get, exchange.send))
@@ -135,8 +135,8 @@ def test_a_reader_that_gives_up_loses_nothing():
 
     async def main():
         gate = full()
-        queue: asyncio.Queue[dict] = asyncio.Queue()
-        seen = []
+        queue: asyncio.Queue[Message] = asyncio.Queue()
+        seen: list[Message] = []
 
         async def app(scope, receive, send):
             while not seen or seen[-1]["more_body"]:
@@ -309,7 +309,7 @@ def test_a_ticket_settled_before_anybody_waits_does_not_hang():
             ticket = Ticket(0.0, time.monotonic() + PATIENCE)
             settle(ticket)
             gate = Gate(1)
-            await asyncio.wait_for(wait_for(ticket, gate, ReadAhead(asyncio.Event().wait)), 1.0)
+            await asyncio.wait_for(wait_for(ticket, gate, ReadAhead(Exchange().receive)), 1.0)
 
     run(main())
 

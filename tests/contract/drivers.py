@@ -84,13 +84,11 @@ class Asgi(Driver):
     """`resilience_mw.asgi`, on a loop of its own in a thread."""
 
     name = "asgi"
-    new_loop: ClassVar[Callable[[], asyncio.AbstractEventLoop]] = staticmethod(
-        asyncio.new_event_loop
-    )
+    new_loop: ClassVar[Any] = staticmethod(asyncio.new_event_loop)
 
     def __init__(self) -> None:
         super().__init__()
-        self.loop = self.new_loop()
+        self.loop: asyncio.AbstractEventLoop = self.new_loop()
         self.thread = threading.Thread(target=self.loop.run_forever)
         self.thread.start()
         self.app: Any = None

@@ -18,11 +18,13 @@ CORE = sorted((PACKAGE / "core").rglob("*.py"))
 
 PURE = {
     "__future__",
+    "bisect",
     "collections",
     "dataclasses",
     "enum",
     "functools",
     "hashlib",
+    "heapq",
     "itertools",
     "math",
     "operator",

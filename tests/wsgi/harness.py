@@ -55,14 +55,14 @@ class Response:
             getattr(self.body, "close", bool)()
 
 
-def begin(app: Any, path: str = "/", **facts: Any) -> Response:
+def begin(app: Any, path: str = "/", /, **facts: Any) -> Response:
     """Call ``app`` and return before the body is read."""
     response = Response()
     response.body = app(environ(path, **facts), response.start)
     return response
 
 
-def call(app: Any, path: str = "/", **facts: Any) -> tuple[int, bytes]:
+def call(app: Any, path: str = "/", /, **facts: Any) -> tuple[int, bytes]:
     """Send one request through ``app``; return status and body."""
     response = begin(app, path, **facts)
     body = response.read()

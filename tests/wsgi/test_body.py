@@ -15,7 +15,7 @@ from waitress.buffers import ReadOnlyFileBasedBuffer
 from resilience_mw.core import Gate
 from resilience_mw.wsgi import Guard
 
-from .harness import aside, begin, call, environ
+from .harness import Response, aside, begin, call, environ
 
 
 class Iterable:
@@ -39,7 +39,7 @@ class Sized(Iterable):
         return len(self.chunks)
 
 
-class Sequence(list):
+class Sequence(list[bytes]):
     """A list with a close of its own."""
 
     closed = 0
@@ -190,7 +190,7 @@ def test_an_app_that_returns_nonsense_gives_its_slot_back():
     """The server complains as it would without us."""
     gate = Gate(1)
     with pytest.raises(TypeError):
-        begin(Guard(lambda environ, start_response: None, gate)).read()
+        begin(Guard(answering(None), gate)).read()
     assert gate.inflight == 0
 
 
@@ -376,6 +376,6 @@ def test_the_environ_is_handed_back_as_it_was():
     guard = Guard(answering([b"x"]), Gate(1))
     facts = environ()
     before = dict(facts)
-    body = guard(facts, lambda *start: None)
-    body.close()
+    body = guard(facts, Response().start)
+    getattr(body, "close", bool)()
     assert facts == before

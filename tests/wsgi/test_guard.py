@@ -9,6 +9,7 @@ import socket
 import sys
 import threading
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +22,7 @@ from resilience_mw.core import (
     AdaptiveGate,
     DeadlinePolicy,
     Gate,
+    GateSnapshot,
     HealthPolicy,
     Policy,
     Reply,
@@ -254,7 +256,7 @@ def test_hostile_headers_never_raise(value):
 # -- deadlines ---------------------------------------------------------------------------------
 
 
-def stamped(ago: float) -> dict[str, float]:
+def stamped(ago: float) -> dict[str, Any]:
     """Return the fact that a request came so many seconds ago."""
     return {ARRIVED: time.monotonic() - ago}
 
@@ -271,7 +273,7 @@ def test_what_is_late_on_arrival_is_refused():
 
 def test_remaining_is_what_is_left_of_the_deadline():
     """Minus what the request had waited; negative when late; None without one."""
-    left = []
+    left: list[Any] = []
 
     def app(environ, start_response):
         left.append(remaining())
@@ -292,7 +294,7 @@ def test_remaining_is_what_is_left_of_the_deadline():
 
 def test_remaining_is_negative_when_late():
     """A view may look, and give up by itself."""
-    left = []
+    left: list[Any] = []
 
     def app(environ, start_response):
         time.sleep(0.03)
@@ -347,7 +349,7 @@ def test_a_wait_ends_at_the_deadline():
 
 def test_an_old_request_of_the_same_thread_is_no_outer_one():
     """Its body may be read elsewhere, and for long: its deadline is not ours."""
-    left = []
+    left: list[Any] = []
 
     def app(environ, start_response):
         left.append(remaining())
@@ -414,7 +416,7 @@ def test_a_refusal_further_in_is_no_sample_for_any_gate_further_out(inner, depth
 
 def test_the_outer_deadline_is_known_further_in_and_afterwards():
     """remaining() sees the nearest around it, also when the inner guard has ended."""
-    seen = {}
+    seen: dict[str, Any] = {}
 
     def app(environ, start_response):
         seen["app"] = remaining()
@@ -426,7 +428,7 @@ def test_the_outer_deadline_is_known_further_in_and_afterwards():
         seen["before"] = remaining()
         body = inner(environ, start_response)
         chunks = list(body)
-        body.close()
+        getattr(body, "close", bool)()
         seen["after"] = remaining()
         return chunks
 
@@ -436,7 +438,7 @@ def test_the_outer_deadline_is_known_further_in_and_afterwards():
 
 def test_a_second_guard_further_in_is_nested_like_the_first():
     """A cascade tries one app after the other."""
-    seen = []
+    seen: list[Any] = []
 
     def app(environ, start_response):
         seen.append(remaining())
@@ -446,7 +448,8 @@ def test_a_second_guard_further_in_is_nested_like_the_first():
 
     def cascade(environ, start_response):
         for guard in inner:
-            guard(environ, start_response).close()
+            list(body := guard(environ, start_response))
+            getattr(body, "close", bool)()
         return []
 
     call(Guard(cascade, DeadlinePolicy(10.0)))
@@ -468,7 +471,7 @@ def test_a_call_to_another_app_from_inside_is_another_request():
 
 def test_the_exchange_can_be_found_while_the_request_runs():
     """For guards further in, and for whoever is curious."""
-    seen = []
+    seen: list[Any] = []
 
     def app(environ, start_response):
         seen.append(environ[KEY].deadline)
@@ -599,11 +602,12 @@ def test_an_error_while_waiting_gives_the_place_up(error):
         raise error
 
     gate = Gate(1, max_queue=1, max_wait=PATIENCE)
-    guard = Guard(hello, Gate(5), gate)
+    outer = Gate(5)
+    guard = Guard(hello, outer, gate)
     gate.inflight = 1
     with pytest.raises(error):
         call(guard, **{"waitress.client_disconnected": fail})
-    assert (gate.queued, gate.inflight, guard.policies[0].inflight) == (0, 1, 0)
+    assert (gate.queued, gate.inflight, outer.inflight) == (0, 1, 0)
     gate.inflight = 0
     assert call(guard) == (200, b"ok")
 
@@ -679,6 +683,7 @@ def test_a_snapshot_is_of_one_moment():
         for _ in range(300):
             snapshot = guard.snapshot()
             (part,) = snapshot.policies
+            assert isinstance(part, GateSnapshot)
             assert (part.inflight, part.admitted) == (snapshot.inflight, snapshot.admitted)
             assert 0 <= snapshot.inflight <= 3
             assert snapshot.inflight <= snapshot.admitted

@@ -37,7 +37,12 @@ def test_a_job_asked_for_under_the_lock_runs_when_it_is_given_up():
 def test_a_job_may_ask_for_another():
     """It runs in the same go."""
     section, ran = Section(), []
-    section.soon(lambda: (ran.append(1), section.soon(lambda: ran.append(2))))
+
+    def job():
+        section.soon(lambda: ran.append(2))
+        ran.append(1)
+
+    section.soon(job)
     assert ran == [1, 2]
 
 
@@ -72,7 +77,7 @@ def test_a_job_that_ends_the_process_leaves_the_lock_free(how):
     def leave():
         raise SystemExit
 
-    with pytest.raises(SystemExit):
+    def run():
         if how == "soon":
             section.soon(leave)
         elif how == "acquire":
@@ -81,6 +86,9 @@ def test_a_job_that_ends_the_process_leaves_the_lock_free(how):
         else:
             with section:
                 section.soon(leave)
+
+    with pytest.raises(SystemExit):
+        run()
     section.soon(lambda: ran.append(1))
     assert ran == [1]
 
