@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,8 +9,10 @@ import django
 import pytest
 from django.test import override_settings
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.django.project.settings")
-django.setup()
+with pytest.MonkeyPatch.context() as patch:
+    # Only for the moment: servers that other tests start have settings of their own.
+    patch.setenv("DJANGO_SETTINGS_MODULE", "tests.django.project.settings")
+    django.setup()
 
 Configure = Callable[..., None]
 
