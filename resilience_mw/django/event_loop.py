@@ -179,8 +179,7 @@ async def _thread_idle() -> None:
     while not idle.done():
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.wait([idle])
-    if not idle.cancelled():
-        idle.exception()  # an executor that has been shut down is idle, too
+    idle.exception()  # an executor that has been shut down is idle, too
 
 
 def _adopt(context: Context) -> None:

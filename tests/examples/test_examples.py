@@ -13,11 +13,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.servers import gunicorn, uvicorn
+from tests.servers import Launcher, gunicorn, uvicorn
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
-SERVED = {
+SERVED: dict[str, tuple[Launcher, str, str]] = {
     "asgi_plain.py": (uvicorn, "asgi_plain:app", "."),
     "by_hand.py": (uvicorn, "by_hand:app", "."),
     "django_gunicorn": (gunicorn, "project.wsgi", "django_gunicorn"),
