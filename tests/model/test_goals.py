@@ -76,7 +76,8 @@ def test_fifteen_minutes_at_130_percent(name):
     early, late = limits[300:2400], limits[6600:8700]
     assert sum(late) / len(late) <= 1.15 * sum(early) / len(early)
     alone = outcome.handler.alone
-    assert outcome.law.baseline == pytest.approx(alone, rel=0.3, abs=0.005)
+    assert outcome.law.baseline is not None
+    assert alone <= outcome.law.baseline + 1e-4 <= 1.3 * alone + 0.02
     last = outcome.result.summary(700, 880)
     assert last.goodput >= 0.97 * outcome.most(last.offered)
     first = outcome.result.summary(60, 240)

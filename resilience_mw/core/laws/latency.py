@@ -1,19 +1,23 @@
 """A limit from latency: sees a queue behind us, where the event loop idles.
 
-With X = completions a second, n = requests in flight, p = lower quartile of the latencies, less our
-own queue for the CPU (s u / (1 - u) under processor sharing):
+A queue delays everybody. So latency is suspect when its mean *and* its lower quartile, less our own
+queue for the CPU (s u / (1 - u) under processor sharing), are above their targets,
 
     target = baseline + max(baseline, max_wait / 2)
-    p > target, and n > 1.2 X mean (it grows) or we refuse:    limit = X target
-    p > target otherwise:                                      no more than there are, and a few
-    most of them ran into a deadline:                          limit x 0.7
-    else, while it binds, once a latency:                      limit x 1.1 + 1
 
-X target is Little's law. It says at once how many are right; a ratio of latencies applied to the
-limit would be applied again and again to requests that were let in before the first cut.
+which a few slow requests cannot do to the quartile, nor a mix of hits and misses to the mean. With
+X = completions a second and n = requests in flight, the limit becomes
 
-The baseline falls fast and rises slowly, and only while lightly loaded, so that an overload does
-not become the normal state. A deep cut is a *trial*: if latency was a queue, throughput stays as it
+    suspect, and n > 1.2 X mean (it grows) or we refuse:    X target of the mean (Little's law)
+    suspect otherwise:                                      no more than there are, and a few
+    most of them ran into a deadline:                       0.7 of it
+    not suspect, while it binds, once a latency:            1.1 of it, and one
+
+X target says at once how many are right; a ratio of latencies applied to the limit would be applied
+again and again to requests that were let in before the first cut.
+
+Baselines fall fast and rise slowly, and only while lightly loaded, so that an overload does not
+become the normal state. A deep cut is a *trial*: if latency was a queue, throughput stays as it
 was; if throughput fell with the limit and latency did not, the work takes longer now, by itself.
 Then the cut is undone and the baseline set.
 """
@@ -28,12 +32,16 @@ from .base import Window
 
 SAMPLES = 10
 """Latencies that make a quantile."""
+GROWTH = 1.2
+"""Requests in flight grow if they are so many times what Little's law makes of those that end."""
 DEEP = 0.7
 """A cut below this share of what was is a trial."""
 SPAN = 0.5
 """Seconds for which a trial is watched, and for which threads must look suspect."""
 PAUSE = 4.0
 """Seconds without cuts after a trial that was wrong; doubled each time, up to a minute."""
+LIGHT = 0.9
+"""Utilization above which the loop's own queue may be what is seen."""
 RISE = 60.0
 """Seconds in which the baseline rises most of the way to a latency that stays higher."""
 
@@ -52,6 +60,39 @@ class Trial:
     """Mean latency above which it was, then."""
     done: int = 0
     length: float = 0.0
+
+
+class Baseline:
+    """Where a measure of latency stands while nothing queues.
+
+    Args:
+        slack: seconds by which it may be exceeded at least.
+    """
+
+    def __init__(self, slack: float) -> None:
+        self.value: float | None = None
+        """Seconds; ``None`` until something was measured."""
+        self._slack = slack
+        self._recent: deque[float] = deque(maxlen=3)
+
+    @property
+    def target(self) -> float:
+        """Seconds above which it is suspect."""
+        value = self.value or 0.0
+        return value + max(value, self._slack)
+
+    def learn(self, measured: float, length: float, *, light: bool, fall: bool) -> None:
+        """Take what was measured in ``length`` seconds."""
+        self._recent.append(measured)
+        # Three in a row: a lucky window is no new baseline.
+        least = max(self._recent)
+        if self.value is None:
+            self.value = measured
+        elif least < self.value:
+            if fall:
+                self.value += 0.3 * (least - self.value)
+        elif light and self.value < measured < self.target:
+            self.value += min(1.0, length / RISE) * (measured - self.value)
 
 
 @dataclass(slots=True)
@@ -80,18 +121,21 @@ class LatencyLimit:
 
     def __init__(self, max_limit: int, max_wait: float) -> None:
         self.limit = float(max_limit)
-        self.baseline: float | None = None
-        """Latency without a queue in seconds, as far as it is known."""
         self._max_limit = max_limit
-        self._slack = max_wait / 2
+        self._mean = Baseline(max_wait / 2)
+        self._quartile = Baseline(max_wait / 2)
         self._samples: list[float] = []
-        self._recent: deque[float] = deque(maxlen=3)
         self._trial: Trial | None = None
         self._suspect = 0.0  # seconds
         self._origin = 0.0  # the limit before the first cut of this suspicion
         self._grows = 0.0  # not before then
         self._immune = 0.0  # until then
         self._pause = PAUSE
+
+    @property
+    def baseline(self) -> float | None:
+        """Mean latency without a queue in seconds, as far as it is known."""
+        return self._mean.value
 
     def update(self, window: Window, rates: Rates, bound: bool, *, queueing: bool) -> bool:
         """Take one window; returns True if a trial has just shown that there was no overload.
@@ -119,19 +163,25 @@ class LatencyLimit:
             return False
         samples = sorted(self._samples)
         self._samples.clear()
-        p = samples[len(samples) // 4]
+        quartile = samples[len(samples) // 4]
         mean = sum(samples) / len(samples)
-        base = self._learn(p, window, light=not bound and not rates.refusing and rates.busy < 0.9)
-        target = base + max(base, self._slack)
+        light = not bound and not rates.refusing and rates.busy < LIGHT
+        fall = window.now >= self._immune
+        growing = window.inflight > GROWTH * rates.done * mean
+        if self._mean.value is None and growing:
+            # Started into an overload: the first to end are those that found no queue.
+            self._mean.value = self._quartile.value = samples[0]
+        self._mean.learn(mean, window.length, light=light, fall=fall)
+        self._quartile.learn(quartile, window.length, light=light, fall=fall)
         u = min(rates.busy, 0.8)
         own = rates.busy / rates.done * u / (1.0 - u) if rates.done else 0.0
-        if p - own <= target:
+        if mean - own <= self._mean.target or quartile - own <= self._quartile.target:
             self._suspect = self._origin = 0.0
             self._grow(window, bound, mean)
         elif window.now >= self._immune:
             self._suspect += window.length
             if queueing or self._suspect >= SPAN:
-                self._shrink(window, rates, mean, rates.done * target)
+                self._shrink(window, rates, mean, growing=growing)
         return False
 
     def _cap_pool(self, window: Window) -> None:
@@ -140,21 +190,6 @@ class LatencyLimit:
         if window.pool_waiting > max(4, running / 4):
             self.limit = min(self.limit, 1.25 * running + 1)
 
-    def _learn(self, p: float, window: Window, *, light: bool) -> float:
-        base = self.baseline
-        self._recent.append(p)
-        # Three in a row: where hits and misses mix, a quartile is a lucky one now and then.
-        least = max(self._recent)
-        if base is None:
-            base = p
-        elif least < base:
-            if window.now >= self._immune:
-                base += 0.3 * (least - base)
-        elif light and base < p < base + max(base, self._slack):
-            base += min(1.0, window.length / RISE) * (p - base)
-        self.baseline = base
-        return base
-
     def _grow(self, window: Window, bound: bool, mean: float) -> None:
         # Once a latency: only then shows what the last step did.
         if window.now >= self._grows:
@@ -162,9 +197,10 @@ class LatencyLimit:
             self.limit = min(self._max_limit, grown)
             self._grows = window.now + mean
 
-    def _shrink(self, window: Window, rates: Rates, mean: float, right: float) -> None:
+    def _shrink(self, window: Window, rates: Rates, mean: float, *, growing: bool) -> None:
+        right = rates.done * self._mean.target
         most = min(self.limit, float(window.peak))
-        if rates.steady and window.inflight > 1.2 * rates.done * mean:
+        if rates.steady and growing:
             limit = max(2.0, min(most, right))
         elif window.refused:
             limit = max(2.0, min(most, max(0.5 * most, right)))
@@ -196,7 +232,7 @@ class LatencyLimit:
         if trial.done >= trial.rate * trial.length or mean < trial.latency:
             self._pause = PAUSE
             return False
-        self.baseline = mean
+        self._mean.value = self._quartile.value = mean
         self.limit = trial.limit
         self._immune = window.now + self._pause
         self._pause = min(60.0, 2.0 * self._pause)
