@@ -15,6 +15,7 @@ from ..core.policy import EVENT_LOOP, Decision, Policy, claim
 from ..core.snapshot import Snapshot, summarize
 from ..core.ticket import Ticket
 from ..types import ASGIApp, Receive, Scope, Send
+from .ahead import Ahead
 from .deadlines import Watch, settle
 from .exchange import ASGIExchange, current_task, send_reply
 from .lifespan import Lifespan
@@ -75,6 +76,7 @@ class Guard:
         self._live = bool(deadlines or gates) or any(policy.observes for policy in policies)
         self._loop: AbstractEventLoop | None = None
         self._senses = LoopSenses(gates)
+        self._ahead = Ahead(policies, self._senses)
         self._pulse = Pulse(self._beat, self._senses.lag)
         self._lifespan = Lifespan(policies)
 
@@ -225,6 +227,12 @@ class Guard:
             await self.app(scope, receive, send)
         finally:
             self.websockets -= websocket
+
+    def ahead(self, scope: Scope, send: Send) -> Reply | None:
+        """Answer an HTTP request without a task, if that is certain already; see `Ahead`."""
+        if self._live and self._pulse.resting:
+            return None  # nothing runs, and so nothing is known of the loop
+        return self._ahead(scope, send)
 
     def _revive(self) -> Task[Any] | None:
         """Start what needs the running loop: once a loop, and again after a rest."""

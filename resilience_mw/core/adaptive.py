@@ -98,6 +98,21 @@ class AdaptiveGate(Gate):
             return None
         return self._full(now)
 
+    def ahead(self, exchange: Exchange) -> Reply | None:
+        """Refuse, while saturated, what the law refuses or what finds no slot."""
+        law = self.law
+        if not law.saturated or not self._counts(exchange):
+            return None
+        now = exchange.arrived
+        if now >= self._window_ends:
+            self.tick(now)  # perhaps nobody gets further than this
+        if not law.saturated:
+            return None
+        reason = self._refusal(exchange, now) if law.alert else None
+        if reason is None and self.inflight >= self.limit:
+            reason = "saturated"
+        return None if reason is None else self._refuse(reason)
+
     def _look(self, exchange: Exchange, now: float) -> Reply | None:
         """End the window if its time has come, and ask an alert law about this request."""
         if now >= self._window_ends:

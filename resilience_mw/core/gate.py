@@ -73,6 +73,19 @@ class Gate(Policy):
         # A request that has waited in a gate further out begins anew here.
         return self._full(exchange.admitted or exchange.arrived)
 
+    def ahead(self, exchange: Exchange) -> Reply | None:
+        """Refuse what finds neither a slot nor a place in the queue."""
+        full = self.inflight >= self.limit and len(self._queue) >= self._max_queue
+        if not full or not self._counts(exchange):
+            return None
+        return self._refuse("limit" if not self._max_queue else "queue_full")
+
+    def _counts(self, exchange: Exchange) -> bool:
+        path = exchange.path
+        if self._exempt and path.startswith(self._exempt):
+            return False
+        return not self._only or path.startswith(self._only)
+
     def exit(self, exchange: Exchange, now: float) -> None:
         """Give the slot back, or on to whoever waits longest."""
         self.inflight -= 1

@@ -37,6 +37,14 @@ class Policy:
         """Decide about a request that has arrived."""
         raise NotImplementedError
 
+    def ahead(self, exchange: Exchange) -> Reply | None:
+        """Answer a request before the server has begun a task for it, if that is certain already.
+
+        Takes nothing: ``None`` = `enter` decides as ever. A subclass with an `enter` of its own is
+        asked only if it has an `ahead` of its own, too.
+        """
+        return None
+
     def expire(self, ticket: Ticket, now: float) -> None:
         """End the wait of ``ticket``: its time is up."""
 
@@ -52,6 +60,15 @@ class Policy:
     def snapshot(self) -> object:
         """Return the state as a frozen dataclass of plain numbers."""
         return None
+
+
+def answers_ahead(policy: Policy) -> bool:
+    """Whether `Policy.ahead` of ``policy`` stands for its `Policy.enter`."""
+    ahead, enter = (
+        next(kind for kind in type(policy).__mro__ if name in vars(kind))
+        for name in ("ahead", "enter")
+    )
+    return ahead is not Policy and issubclass(ahead, enter)
 
 
 EVENT_LOOP = "event loop"
