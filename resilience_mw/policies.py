@@ -60,7 +60,8 @@ def for_backpressure(options: Backpressure, ceiling: int = 0) -> list[Policy]:
     }
     gate = AdaptiveGate(law, **rest)
     if options.priority is not None:
-        gate = PriorityGate(law, Ranking(_classifier(options), options.user), **rest)
+        ranking = Ranking(_classifier(options), options.user)
+        gate = PriorityGate(law, ranking, max_wait=options.max_wait, **rest)
     return [Shadow(gate) if options.dry_run else gate]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from random import Random
 
 from .exchange import SKIP, Exchange, Reply, busy
@@ -59,6 +59,8 @@ class AdaptiveGate(Gate):
         self._peak = 0
         self._latencies: list[float] = []
         self._streams: set[Exchange] = set()
+        self.outside: Container[Exchange] = ()
+        """Requests that run without a slot, while the gate is only tried out."""
         self._sample = self._latencies.append
         self._counted = (0, 0)  # admitted and refused when the window opened
         self._smoothing = smoothing_factor
@@ -96,7 +98,7 @@ class AdaptiveGate(Gate):
             if running > self._peak:
                 self._peak = running
             return None
-        return self._full(now)
+        return self._full(exchange, now)
 
     def ahead(self, exchange: Exchange) -> Reply | None:
         """Refuse, while saturated, what the law refuses or what finds no slot."""
@@ -161,7 +163,7 @@ class AdaptiveGate(Gate):
         """
         if self._exempt and exchange.path.startswith(self._exempt):
             return
-        if self.observes and exchange not in self._streams:
+        if self.observes and exchange not in self._streams and exchange not in self.outside:
             self._streams.add(exchange)
             self._sample(exchange.answered_at - (exchange.admitted or exchange.arrived))
             self._fit()
@@ -257,10 +259,10 @@ class AdaptiveGate(Gate):
             self._replies[reason] = busy(reason, self._retry_after)
         return super()._refuse(reason)
 
-    def _full(self, now: float) -> Reply | Ticket:
+    def _full(self, exchange: Exchange, now: float) -> Reply | Ticket:
         if self.law.saturated:
             return self._refuse("saturated")
-        return super()._full(now)
+        return super()._full(exchange, now)
 
     def _patience(self, now: float) -> float:
         return self.law.patience(now)

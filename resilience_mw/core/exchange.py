@@ -97,6 +97,9 @@ class Exchange:
     overdue = False
     """True once the deadline passed before a response had started."""
 
+    rank: float | None = None
+    """How important it is, the smaller the more; ``None`` = nobody had to know."""
+
     outer: Exchange | None = None
     """The same request as a guard further out sees it, if there is one."""
 

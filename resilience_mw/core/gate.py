@@ -71,7 +71,7 @@ class Gate(Policy):
             self.admitted += 1
             return None
         # A request that has waited in a gate further out begins anew here.
-        return self._full(exchange.admitted or exchange.arrived)
+        return self._full(exchange, exchange.admitted or exchange.arrived)
 
     def ahead(self, exchange: Exchange) -> Reply | None:
         """Refuse what finds neither a slot nor a place in the queue."""
@@ -131,7 +131,7 @@ class Gate(Policy):
 
     # -- when there is no free slot -----------------------------------------------------------
 
-    def _full(self, now: float) -> Reply | Ticket:
+    def _full(self, exchange: Exchange, now: float) -> Reply | Ticket:
         if self._draining:
             return self._refuse("draining")
         if not self._max_queue:

@@ -2,54 +2,153 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
+from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from .adaptive import AdaptiveGate
+from .cutoff import Cutoff, Flow
 from .exchange import Exchange, Reply
+from .hold import Hold
 from .laws.base import Law, Senses
-from .ranking import Ranking
+from .ranking import NORMAL, Ranking
+from .snapshot import GateSnapshot
 from .ticket import Ticket
+
+SAFE = 0.7
+"""Share of capacity whose requests may wait longer for a slot than others ..."""
+FAVOUR = 3.0
+"""... by this factor. While the law cuts its limit, nobody gets a slot for a while."""
+STICKY = 4.0
+"""The same for all whom a held line has let in: the queue must not part what it holds together."""
+BUSY, BOUND = 0.8, 0.75
+"""Utilization, and share of the limit in use, below which there is time to spare."""
+
+
+class RankedTicket(Ticket):
+    """A place in a queue that is in order of rank."""
+
+    __slots__ = ("rank",)
+
+    def __init__(self, queued_at: float, expires: float, rank: float) -> None:
+        super().__init__(queued_at, expires)
+        self.rank = rank
+
+
+_rank_of = attrgetter("rank")
 
 
 class PriorityGate(AdaptiveGate):
-    """As `AdaptiveGate`, with ranks: under pressure the lowest goes first, critical goes last.
+    """As `AdaptiveGate`, with ranks: under pressure the lowest class goes first, critical last.
 
-    The law still decides how much is too much. What it has to refuse by itself moves the
-    threshold on ranks, until the law has nothing to refuse any more; meanwhile it may refuse only
-    the class in which the threshold lies, and those below.
+    The law still says how many may run at once, and whether there is an overload. What it would
+    refuse is then no longer whoever comes at the wrong moment: a `Cutoff` refuses by rank, before
+    there is anything left for the law to refuse, and who waits for a slot waits in order of rank.
 
     Args:
         law: moves the limit.
         ranking: tells how important a request is.
+        max_wait: seconds of waiting that are in order, if the law allows less in the queue.
         options: as for `AdaptiveGate`.
     """
 
-    def __init__(self, law: Law, ranking: Ranking, **options: Any) -> None:
+    def __init__(
+        self, law: Law, ranking: Ranking, *, max_wait: float = 0.1, **options: Any
+    ) -> None:
         super().__init__(law, **options)
         self.ranking = ranking
-        self._by_rank = 0  # refused by rank in this window
-        self._protected = False
+        self.cutoff = Hold(ranking) if ranking.sticky else Cutoff()
+        self._max_wait = max_wait
+        self._line: float | None = None
+        self._outranked = 0  # refused by rank in this window
+        self._opened = (0, 0, 0)  # admitted, running and queued when the window opened
 
-    def _refusal(self, exchange: Exchange, now: float) -> str | None:
-        ranking = self.ranking
-        rank = ranking.rank(exchange, now)
-        if rank >= ranking.threshold:
-            self._by_rank += 1
-            return "saturated"
-        reason = super()._refusal(exchange, now)
-        self._protected = int(rank) < ranking.marginal
-        return None if self._protected else reason
+    def snapshot(self) -> GateSnapshot:
+        """Return the state, with the rank from which on requests are refused."""
+        return replace(super().snapshot(), cutoff=self._line, priority_errors=self.ranking.errors)
 
-    def _full(self, now: float) -> Reply | Ticket:
-        if self._protected:
-            self._protected = False
-            return super(AdaptiveGate, self)._full(now)  # it may wait where others are refused
-        return super()._full(now)
+    def _look(self, exchange: Exchange, now: float) -> Reply | None:
+        if now >= self._window_ends:
+            self.tick(now)
+        law, cutoff = self.law, self.cutoff
+        if not (law.alert or law.saturated or cutoff.active):
+            self._attend = self._window_ends
+            return None
+        self._attend = 0.0
+        rank = self._rank(exchange, now)
+        waited, backlog, reason = 0.0, 0, None
+        if law.alert:
+            waited = exchange.waited(now)
+            self._waits.append(waited)
+            backlog = self._backlog() if self._backlog is not None else 0
+            reason = law.refuses(waited, backlog)
+        if reason is not None:
+            cutoff.start()
+        if not cutoff.active:
+            return None if reason is None else self._refuse(reason)
+        line = self._line = cutoff.line(self._delay(rank, waited, backlog))
+        if rank < line:
+            return None
+        self._outranked += 1
+        return self._refuse("saturated")
+
+    def _delay(self, rank: float, waited: float, backlog: int) -> float:
+        """Return how long a request of ``rank`` waits, in multiples of what is allowed."""
+        if backlog:
+            # Where only the loop can say how long a request waited, it knows nothing of this queue.
+            waited = max(waited, backlog / max(1.0, self.cutoff.arriving))
+        queue = self._queue
+        ahead = len(queue) if self.ranking.sticky else bisect_right(queue, rank, key=_rank_of)
+        allowed = max(self._max_wait, self._patience(0.0))
+        return (waited + ahead / max(1.0, self.cutoff.done)) / allowed
+
+    def _rank(self, exchange: Exchange, now: float) -> float:
+        rank = exchange.rank = self.ranking.rank(exchange, now)
+        self.cutoff.count(rank)
+        return rank
+
+    def _full(self, exchange: Exchange, now: float) -> Reply | Ticket:
+        queue, most = self._queue, self._max_queue
+        if self._draining or not most:
+            return super()._full(exchange, now)
+        rank = self._rank(exchange, now) if exchange.rank is None else exchange.rank
+        # Users who are let in together are served as they come.
+        order = float(int(rank)) if self.ranking.sticky else rank
+        if len(queue) >= most:
+            reply = self._refuse("saturated" if self.law.saturated else "queue_full")
+            worst: Any = queue[-1]
+            if order >= worst.rank:
+                return reply
+            queue.pop()
+            worst.refuse(reply)
+        ticket = RankedTicket(now, now + self._patience(now) * self._favour(rank), order)
+        insort(queue, ticket, key=_rank_of)
+        return ticket
+
+    def _favour(self, rank: float) -> float:
+        cutoff = self.cutoff
+        if not cutoff.active:
+            return FAVOUR if rank < NORMAL else 1.0
+        if self.ranking.sticky:
+            return STICKY
+        return FAVOUR if rank < cutoff.below(SAFE * cutoff.capacity) else 1.0
 
     def _close_window(self, now: float, senses: Senses, before: Senses) -> None:
-        admitted, refused = self._counted
-        refused = sum(self.refused.values()) - refused
-        arrivals = self.admitted - admitted + refused
+        admitted, running, queued = self._opened
+        refused = sum(self.refused.values()) - self._counted[1]
+        done = self.admitted - admitted - (self.inflight - running)
+        arrivals = self.admitted - admitted + refused + self.queued - queued
+        waits, self._opened = self.queued > 0, (self.admitted, self.inflight, self.queued)
+        peak, limit = self._peak, self.limit
         super()._close_window(now, senses, before)
-        self.ranking.update(max(0, refused - self._by_rank), arrivals, self.law.saturated)
-        self._by_rank = 0
+        if refused > self._outranked:
+            self.cutoff.start()
+        self._outranked = 0
+        pressed = refused > 0 or waits
+        spare = not waits and (self._utilization or 0.0) < BUSY and peak < BOUND * limit
+        waited = self._waits[-1] if self.law.alert and self._waits else None
+        flow = Flow(senses.at - before.at, arrivals, done, waited, pressed, spare)
+        self.cutoff.update(flow)
+        if not self.cutoff.active:
+            self._line = None

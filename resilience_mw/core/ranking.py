@@ -1,51 +1,41 @@
-"""Who is refused first when not everybody can be served.
+"""How important a request is, and whose turn it is to be unlucky.
 
-Every request has a rank: its class (0 critical, 1 normal, 2 sheddable) plus a place within the
-class in [0, 1). A threshold on ranks follows the share that has to be refused, as in WeChat's
-DAGOR and Uber's Cinnamon: what ranks at or above it is refused, so the lowest class goes first.
+Every request has a rank, the smaller the better: its class (0 critical, 1 normal, 2 sheddable)
+plus a place within the class in [0, 1).
 
-The place is a hash of the user and the minute: a user is refused wholly or not at all, and
-whoever is unlucky is so for a minute. Without users, places run through a golden-ratio sequence,
-which spreads any share evenly.
+Users are hashed into cohorts, and the cohorts are shuffled every minute: a place is that of the
+user's cohort. Whoever refuses by rank therefore refuses a user wholly or not at all, and whoever is
+unlucky is so for a minute, in all workers of a host alike. Without users, places run through a
+golden-ratio sequence, which spreads any share evenly.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from random import Random
 
 from .exchange import Exchange
 
 CLASSES = ("critical", "normal", "sheddable")
+NORMAL = 1
 
+COHORTS = 256
 MINUTE = 60.0
-BINS = 64
-"""Steps of the threshold within a class."""
-
 GOLDEN = 0.6180339887498949
 
-MEMORY = 0.97
-"""What a window keeps of the ranks seen before: about three seconds at ten windows a second."""
-
-GAIN = 0.5
-"""Share added for each share that the law still had to refuse by itself. One would overshoot,
-because requests that were read before the threshold moved are refused after it."""
-
-RELAX = 0.002
-"""Share given back each quiet window under pressure: slow, so that few users change sides."""
-
-RECOVER = 0.05
-"""Share given back each window once the pressure is gone: all of it within two seconds."""
+LONGEST = 256
+"""Characters of a user that count: clients may choose them, and hashing takes time."""
 
 Classify = Callable[[Exchange], str | None]
 UserOf = Callable[[Exchange], object]
 
 
 class Ranking:
-    """Ranks requests and keeps the threshold.
+    """Ranks requests.
 
     Args:
-        classify: returns one of `CLASSES` for a request; anything else means normal.
+        classify: returns one of `CLASSES` for a request, or ``None`` for normal.
         user: returns what tells users apart, or ``None`` for nobody; left out = no users.
     """
 
@@ -53,69 +43,53 @@ class Ranking:
         self._classify = classify
         self._user = user
         self._place = 0.0
-        self._seen = [0.0] * (BINS * len(CLASSES))
-        self.share = 0.0
-        """Share of the arrivals that the threshold refuses."""
-        self.threshold = float(len(CLASSES))
+        self._minute = -1
+        self.places: Sequence[int] = range(COHORTS)
+        """Of each cohort in the minute of the last request, from 0."""
         self.errors = 0
-        """Calls of ``classify`` or ``user`` that raised; their requests count as normal."""
-
-    def rank(self, exchange: Exchange, now: float) -> float:
-        """Return the rank of a request, and remember it for the threshold."""
-        try:
-            level = CLASSES.index(self._classify(exchange) or "normal")
-        except ValueError:
-            level = 1
-        except Exception:
-            self.errors += 1
-            level = 1
-        rank = level + self._placed(exchange, now)
-        self._seen[int(rank * BINS)] += 1.0
-        return rank
+        """Calls of ``classify`` or ``user`` that raised or returned nonsense. Their requests count
+        as normal, and as nobody's."""
 
     @property
-    def marginal(self) -> int:
-        """The class in which the threshold lies: better ones are not for the law to refuse."""
-        return min(len(CLASSES) - 1, max(0, int(self.threshold - 1e-9)))
+    def sticky(self) -> bool:
+        """Whether users keep their places for a minute."""
+        return self._user is not None
 
-    def update(self, refused: int, arrivals: int, pressed: bool) -> None:
-        """End a window.
+    def rank(self, exchange: Exchange, now: float) -> float:
+        """Return the rank of a request, in [0, 3); never raises an `Exception`."""
+        return self._level(exchange) + self._placed(exchange, now)
 
-        Args:
-            refused: requests that the law refused by itself, not by rank.
-            arrivals: all that arrived in the window.
-            pressed: whether the server is overloaded.
-        """
-        if not pressed and not refused:
-            self.share = max(0.0, self.share - RECOVER)
-        elif refused:
-            self.share = min(0.99, self.share + GAIN * refused / max(1, arrivals))
-        else:
-            self.share = max(0.0, self.share - RELAX)
-        self._seen = [count * MEMORY for count in self._seen]
-        self.threshold = self._quantile(1.0 - self.share)
+    def _level(self, exchange: Exchange) -> int:
+        try:
+            name = self._classify(exchange)
+            return NORMAL if name is None else CLASSES.index(name)
+        except Exception:
+            self.errors += 1
+            return NORMAL
 
     def _placed(self, exchange: Exchange, now: float) -> float:
-        user = None
         if self._user is not None:
+            minute = int(now // MINUTE)
+            if minute != self._minute:
+                self._minute = minute
+                self.places = Random(minute).sample(range(COHORTS), COHORTS)
             try:
                 user = self._user(exchange)
+                if user is not None:
+                    return self.places[_cohort(user)] / COHORTS
             except Exception:
                 self.errors += 1
-        if user is None:
-            self._place = (self._place + GOLDEN) % 1.0
-            return self._place
-        text = f"{int(now // MINUTE)}:{user}".encode("utf-8", "surrogatepass")
-        return int.from_bytes(hashlib.blake2b(text, digest_size=4).digest()) / 2**32
+        self._place = (self._place + GOLDEN) % 1.0
+        return self._place
 
-    def _quantile(self, share: float) -> float:
-        """Return the rank below which ``share`` of the requests lies."""
-        total = sum(self._seen)
-        if total < 1.0:
-            return float(len(CLASSES))
-        below, wanted = 0.0, share * total
-        for bin, count in enumerate(self._seen):
-            below += count
-            if below >= wanted - 1e-9 and count:
-                return (bin + 1) / BINS
-        return float(len(CLASSES))
+
+def _cohort(user: object) -> int:
+    kind = type(user)
+    if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__:
+        # An address in memory: the same user would be somebody else in the next request.
+        raise TypeError(f"a user must have a text of its own, got a {kind.__name__}")
+    text = str(user)
+    if len(text) > LONGEST:
+        text = text[: LONGEST // 2] + text[-LONGEST // 2 :]
+    # Not `hash`, which differs from worker to worker.
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=1).digest()[0]

@@ -36,6 +36,11 @@ class GateSnapshot:
     """Responses that go on for so long that they count as no work; they are among inflight."""
     dry_run: bool = False
     """True = nothing is refused, and `refused` holds what would have been."""
+    cutoff: float | None = None
+    """Rank from which on requests are refused: 0 to 1 critical, to 2 normal, to 3 sheddable; 2.4 =
+    the last six of ten sheddable ones. ``None`` = nobody is refused by rank."""
+    priority_errors: int = 0
+    """Requests whose class or user is unknown: the callable raised, or returned nonsense."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,163 @@
+"""Where the line runs between the ranks that are let in and those that are refused.
+
+Two things have to be known: how much can be served, and how much of what importance arrives.
+
+*Capacity* is what is being completed, a second. To find out whether more is possible, and to work
+off what queues, the line allows more or less than that, depending on how long requests wait:
+
+    waits, in multiples of what is allowed:  0     1/4    1/2   1    3/2   5/2 and more
+    let in, in multiples of capacity:        1.3   1.05   1     0.9  0.8   0.3
+
+so waits settle near a half, without a single request that was not refused by rank.
+
+*Arrivals* are counted by class, along the time at which requests were sent, not seen: while a queue
+builds up before the server, few of those that arrive are seen, and while it is worked off, many.
+
+Sources: a threshold on ranks that follows a share: DAGOR (Zhou et al., SoCC 2018), Uber's Cinnamon.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from .ranking import CLASSES
+
+LINE = ((0.0, 1.3), (0.25, 1.05), (0.5, 1.0), (1.0, 0.9), (1.5, 0.8), (2.5, 0.3))
+"""The table above."""
+MEMORY = 1.0
+"""Seconds from which capacity and arrivals are taken."""
+RECENT = 0.5
+"""Seconds from which capacity is taken at the outset of an overload."""
+FEW, LONG = 10, 10.0
+"""Completions that make a rate: where they take longer, more is remembered, up to ``LONG`` s."""
+SOON = 0.3
+"""Seconds after which a jump of the load is noticed: then nothing is remembered."""
+JUMP = 0.25
+"""What is a jump: this share, and four standard deviations of what chance does, besides."""
+SPARE = 1.25
+"""Factor on capacity for each window that had time to spare."""
+REST = 1.0
+"""Seconds without anybody refused or waiting after which the line is lifted."""
+
+
+class Flow(NamedTuple):
+    """One window of a gate."""
+
+    length: float
+    """Seconds."""
+    arrivals: int
+    """Requests that reached the gate."""
+    done: int
+    """Requests that gave their slot back."""
+    waited: float | None
+    """Seconds that the last request had waited; ``None`` if nobody measured."""
+    pressed: bool
+    """Whether anybody was refused, or waits."""
+    spare: bool
+    """Whether more could have been served."""
+
+
+class Cutoff:
+    """The line, moved with every window, and for every request by how long requests wait."""
+
+    memory = MEMORY
+
+    def __init__(self) -> None:
+        self.active = False
+        """Whether ranks decide; if not, everybody is let in as far as ranks are concerned."""
+        self.capacity = 0.0
+        """Requests a second that can be served, while active."""
+        self.done = 0.0
+        """Completions a second of late."""
+        self.rates = [0.0] * len(CLASSES)
+        """Arrivals a second by class; 0 until ranks were counted."""
+        self._counts = [0.0] * len(CLASSES)
+        self._soon = 0.0
+        self._waited: float | None = None
+        self._calm = 0.0
+
+    @property
+    def arriving(self) -> float:
+        """Arrivals a second, of all classes."""
+        return sum(self.rates)
+
+    def count(self, rank: float) -> None:
+        """Take the rank of a request that arrives."""
+        self._counts[int(rank)] += 1.0
+
+    def start(self) -> bool:
+        """Let ranks decide from now on, if enough is known; returns whether they do."""
+        if not self.active and self.done > 0.0 and self.arriving > 0.0:
+            self.active = True
+            self.capacity = self.done
+            self._calm = 0.0
+        return self.active
+
+    def line(self, delay: float) -> float:
+        """Return the rank from which on requests are refused.
+
+        Args:
+            delay: how long requests wait, in multiples of what is allowed.
+        """
+        return self.below(self.capacity * between(LINE, delay))
+
+    def below(self, rate: float) -> float:
+        """Return the rank below which ``rate`` requests a second arrive."""
+        for level, arriving in enumerate(self.rates):
+            if rate < arriving:
+                return level + rate / arriving
+            rate -= arriving
+        return float(len(CLASSES))
+
+    def update(self, flow: Flow) -> None:
+        """End a window."""
+        rate = flow.done / flow.length
+        self.done += self._weight(flow, RECENT) * (rate - self.done)
+        jumped = self._listen(flow)
+        if not self.active:
+            return
+        self._move(flow, rate, jumped)
+        self._calm = 0.0 if flow.pressed else self._calm + flow.length
+        self.active = self._calm < REST
+
+    def _move(self, flow: Flow, rate: float, jumped: bool) -> None:
+        if flow.spare:
+            most = between(LINE, 0.0) * self.arriving
+            self.capacity = max(self.capacity, min(SPARE * self.capacity, most))
+        else:
+            self.capacity += self._weight(flow, MEMORY) * (rate - self.capacity)
+
+    def _weight(self, flow: Flow, memory: float) -> float:
+        """Return how much a window counts against what is remembered for ``memory`` seconds."""
+        # The greater rate: a worker that has idled must learn at once how fast it can be.
+        rate = max(self.done, flow.done / flow.length)
+        memory = max(memory, min(LONG, FEW / rate)) if rate else memory
+        return flow.length / max(flow.length, memory)
+
+    def _listen(self, flow: Flow) -> bool:
+        """Take the arrivals of a window; returns whether the load has jumped."""
+        span, before, self._waited = flow.length, self._waited, flow.waited
+        if before is not None and flow.waited is not None:
+            span = max(0.1 * span, span - (flow.waited - before))
+        known = sum(self._counts)
+        if not known:
+            return False
+        rate, total = flow.arrivals / span, self.arriving
+        self._soon += min(1.0, span / SOON) * (rate - self._soon)
+        chance = math.sqrt(max(total, self._soon) / (2.0 * SOON))
+        jumped = abs(self._soon - total) > JUMP * total + 4.0 * chance
+        total = self._soon if jumped else total + min(1.0, span / self.memory) * (rate - total)
+        self.rates = [total * count / known for count in self._counts]
+        self._counts = [count * (1.0 - min(0.9, flow.length / 3.0)) for count in self._counts]
+        return jumped
+
+
+def between(points: Sequence[tuple[float, float]], at: float) -> float:
+    """Return the value at ``at`` of the line through ``points``; the last one's beyond them."""
+    for (left, low), (right, high) in pairwise(points):
+        if at < right:
+            return low + (high - low) * (at - left) / (right - left)
+    return points[-1][1]

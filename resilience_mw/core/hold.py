@@ -1,0 +1,128 @@
+"""A line that keeps still, so that a user sees one fate for a minute.
+
+While ranks belong to users, moving the line changes somebody's luck. So it is looked for as in
+`cutoff`, and then held:
+
+- Long waits take a fixed part of the users back, short ones let them in again: whoever stands on
+  the edge is the same each time.
+- The line moves on only if that does not help for a while, or nobody has waited for long.
+- After each minute's shuffle it lets in as much as before, by what the cohorts asked for, and a
+  little more (less) where the part on the edge was out seldom (mostly).
+- A storm or a jump of the load is met as in `cutoff`: then safety comes first.
+
+It costs a few hundredths of the throughput: what keeps still cannot make use of every gap.
+"""
+
+from __future__ import annotations
+
+from .cohorts import Cohorts
+from .cutoff import Cutoff, Flow
+from .ranking import Ranking
+
+SETTLE = 5.0
+"""Seconds for which the line is looked for."""
+EDGE = 0.06
+"""Share of capacity on the edge."""
+STEP = 0.05
+"""Share of capacity by which the line moves within a minute; at its end, half of it."""
+SHUT, OPEN = 2.0, 0.5
+"""Waits (in multiples of what is allowed) that shut the edge out and let it in again."""
+STUCK = 2.0
+"""Seconds of waits above ``SHUT`` after which the line moves down."""
+IDLE, QUIET = 0.25, 8.0
+"""The line moves up after so many seconds (the second) without a wait above the first."""
+SELDOM, MOSTLY = 0.15, 0.6
+"""Shares of a minute."""
+STORM, STEEP, LEAST = 3.5, 0.35, 0.3
+"""Beyond a wait of ``STORM``, capacity falls by ``STEEP`` for each multiple, down to ``LEAST``."""
+
+
+class Hold(Cutoff):
+    """A line for the ranks of users.
+
+    Args:
+        ranking: shuffles the users.
+    """
+
+    memory = 10.0
+
+    def __init__(self, ranking: Ranking) -> None:
+        super().__init__()
+        self._ranking = ranking
+        self._cohorts = Cohorts(ranking.places)
+        self._steady = 0.0  # completions a second, of the last two seconds
+        self._settling = 0.0  # seconds that are left
+        self._unit = 0.0  # capacity as a share of arrivals, when the line was fixed
+        self._let_in = 1.0  # share of capacity
+        self._shut = False
+        self._held = self._was_shut = 0.0  # seconds of this minute
+        self._stuck = self._quiet = 0.0  # seconds
+        self._sum = self._longest = 0.0  # of the delays in this window
+        self._number = 0
+
+    def count(self, rank: float) -> None:
+        """Take the rank of a request that arrives."""
+        super().count(rank)
+        self._cohorts.count(rank)
+
+    def start(self) -> bool:
+        """Let ranks decide from now on, if enough is known; returns whether they do."""
+        if not self.active and super().start():
+            self._settling = SETTLE
+            self._steady = self.done
+        return self.active
+
+    def line(self, delay: float) -> float:
+        """Return the rank from which on requests are refused."""
+        self._sum += delay
+        self._number += 1
+        if delay > self._longest:
+            self._longest = delay
+        if self._settling > 0.0:
+            return super().line(delay)
+        let_in = self._let_in - EDGE if self._shut else self._let_in
+        if delay > STORM:
+            let_in *= max(LEAST, 1.0 - STEEP * (delay - STORM))
+        return self._cohorts.line(let_in * self._unit)
+
+    def _move(self, flow: Flow, rate: float, jumped: bool) -> None:
+        super()._move(flow, rate, jumped)
+        length = flow.length
+        self._steady += self._weight(flow, 2.0) * (rate - self._steady)
+        self._cohorts.age(length)
+        delay, longest = self._sum / max(1, self._number), self._longest
+        self._sum = self._longest = 0.0
+        self._number = 0
+        if jumped:
+            self._settling = SETTLE
+        if self._settling > 0.0:
+            self._settling -= length
+            if self._settling <= 0.0:
+                self._let_in, self._shut = 1.0, False
+                self._unit = self._steady / (self.arriving or 1.0)
+                self._begin()
+        else:
+            self._adjust(length, delay, longest)
+
+    def _begin(self) -> None:
+        """Begin to hold: at first, and anew in each minute."""
+        self._cohorts.shuffled(self._ranking.places)
+        self._cohorts.fix()
+        self._held = self._was_shut = self._stuck = self._quiet = 0.0
+
+    def _adjust(self, length: float, delay: float, longest: float) -> None:
+        self._held += length
+        self._was_shut += length * self._shut
+        if self._cohorts.shuffled(self._ranking.places):
+            shut = self._was_shut / self._held
+            self._let_in += STEP / 2 * ((shut < SELDOM) - (shut > MOSTLY))
+            self._begin()
+        self._shut = delay > OPEN if self._shut else delay > SHUT
+        self._stuck = self._stuck + length if delay > SHUT else 0.0
+        self._quiet = self._quiet + length if longest < IDLE else 0.0
+        if self._stuck > STUCK:
+            self._let_in -= STEP
+            self._stuck = 0.0
+        elif self._quiet > QUIET:
+            self._let_in += STEP
+            self._quiet = 0.0
