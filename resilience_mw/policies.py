@@ -13,9 +13,6 @@ from .core.gate import Gate
 from .core.health import HealthPolicy
 from .core.laws import AIMD, Adaptive, Law
 from .core.policy import Policy
-from .core.priority import PriorityGate
-from .core.ranking import Ranking
-from .core.shadow import Shadow
 from .signals.proxies import TrustedProxies
 
 
@@ -58,11 +55,11 @@ def for_backpressure(options: Backpressure, ceiling: int = 0) -> list[Policy]:
         "smoothing_factor": options.smoothing_factor,
         "trusted_proxies": options.trusted_proxies,
     }
-    gate = AdaptiveGate(law, **rest)
-    if options.priority is not None:
-        ranking = Ranking(_classifier(options), options.user)
-        gate = PriorityGate(law, ranking, max_wait=options.max_wait, **rest)
-    return [Shadow(gate) if options.dry_run else gate]
+    if options.priority is None and options.user is None:
+        gate = AdaptiveGate(law, **rest)
+    else:
+        gate = _priority_gate(law, options, rest)
+    return [_shadow(gate) if options.dry_run else gate]
 
 
 def for_all(config: Config) -> list[Policy]:
@@ -95,18 +92,39 @@ def _law(options: Backpressure, ceiling: int) -> Law:
     )
 
 
+def _priority_gate(law: Law, options: Backpressure, rest: dict[str, Any]) -> AdaptiveGate:
+    # Imported here, and for dry runs below, so that nobody pays for what is off.
+    from .core.priority import PriorityGate
+    from .core.ranking import Ranking
+
+    ranking = Ranking(_classifier(options), options.user)
+    return PriorityGate(law, ranking, max_wait=options.max_wait, **rest)
+
+
+def _shadow(gate: AdaptiveGate) -> Policy:
+    from .core.shadow import Shadow
+
+    return Shadow(gate)
+
+
 def _classifier(options: Backpressure) -> Callable[[Exchange], str | None]:
     priority = options.priority
-    if not isinstance(priority, str):
-        assert priority is not None
-        return priority
-    proxies = TrustedProxies(options.trusted_proxies)
+    if isinstance(priority, str):
+        return _by_header(priority, TrustedProxies(options.trusted_proxies))
+    return _alike if priority is None else priority
 
-    def by_header(exchange: Exchange) -> str | None:
-        # Whoever configures a header without proxies says that theirs sets or strips it.
+
+def _by_header(name: str, proxies: TrustedProxies) -> Callable[[Exchange], str | None]:
+    def classify(exchange: Exchange) -> str | None:
+        # Whoever names a header, but no proxies, says that theirs sets or strips it.
         if proxies and not proxies.trusts(exchange.peer):
             return None
-        value = exchange.header(priority)
-        return None if value is None else value.strip().lower()
+        value = exchange.header(name)
+        # Of several, the last: the nearest proxy's.
+        return None if value is None else value.rpartition(",")[2].strip().lower() or None
 
-    return by_header
+    return classify
+
+
+def _alike(exchange: Exchange) -> None:
+    """Have every request in the same class."""

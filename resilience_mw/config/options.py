@@ -138,7 +138,8 @@ class Backpressure(Section, name="backpressure"):
     priority: Callable[[Any], str | None] | str | None = option(  # noqa: RUF009
         None,
         OrNone(HeaderOr("callable", callable)),
-        "What tells critical, normal and sheddable requests apart: a callable, or a header's name.",
+        "What tells critical, normal and sheddable requests apart: a callable, or the name of a"
+        " header, which is believed from `trusted_proxies`, from anybody if there are none.",
     )
     user: Callable[[Any], object] | None = option(  # noqa: RUF009
         None,
@@ -152,10 +153,6 @@ class Backpressure(Section, name="backpressure"):
 
     def _relate(self) -> None:
         options = options_of(type(self))
-        if self.user is not None and self.priority is None:
-            raise options["user"].error(
-                "must come with backpressure.priority", self.user, "priority"
-            )
         for low, high in (
             ("min_limit", "max_limit"),
             ("min_limit", "initial_limit"),

@@ -62,21 +62,45 @@ class PriorityGate(AdaptiveGate):
         self._max_wait = max_wait
         self._line: float | None = None
         self._outranked = 0  # refused by rank in this window
+        self._passed = 0  # ahead, and not seen again in this window
         self._opened = (0, 0, 0)  # admitted, running and queued when the window opened
 
     def snapshot(self) -> GateSnapshot:
         """Return the state, with the rank from which on requests are refused."""
         return replace(super().snapshot(), cutoff=self._line, priority_errors=self.ranking.errors)
 
+    def ahead(self, exchange: Exchange) -> Reply | None:
+        """Refuse by rank, while there is pressure."""
+        if not (self.law.saturated or self.cutoff.active) or not self._counts(exchange):
+            return None
+        now = exchange.arrived
+        if now >= self._window_ends:
+            self.tick(now)  # perhaps nobody gets further than this
+        reply = self._judge(exchange, now)
+        self._passed += reply is None
+        return reply
+
     def _look(self, exchange: Exchange, now: float) -> Reply | None:
         if now >= self._window_ends:
             self.tick(now)
-        law, cutoff = self.law, self.cutoff
-        if not (law.alert or law.saturated or cutoff.active):
+        if not self._alert():
             self._attend = self._window_ends
             return None
         self._attend = 0.0
-        rank = self._rank(exchange, now)
+        if self._passed:
+            self._passed -= 1  # no second draw: places differ from one to the next
+            return None
+        return self._judge(exchange, now)
+
+    def _alert(self) -> bool:
+        """Whether every request is ranked."""
+        return self.law.alert or self.law.saturated or self.cutoff.active
+
+    def _judge(self, exchange: Exchange, now: float) -> Reply | None:
+        """Rank a request, and refuse it if it is beyond the line."""
+        law, cutoff = self.law, self.cutoff
+        rank = exchange.rank = self.ranking.rank(exchange, now)
+        cutoff.count(rank)
         waited, backlog, reason = 0.0, 0, None
         if law.alert:
             waited = exchange.waited(now)
@@ -103,16 +127,15 @@ class PriorityGate(AdaptiveGate):
         allowed = max(self._max_wait, self._patience(0.0))
         return (waited + ahead / max(1.0, self.cutoff.done)) / allowed
 
-    def _rank(self, exchange: Exchange, now: float) -> float:
-        rank = exchange.rank = self.ranking.rank(exchange, now)
-        self.cutoff.count(rank)
-        return rank
-
     def _full(self, exchange: Exchange, now: float) -> Reply | Ticket:
         queue, most = self._queue, self._max_queue
         if self._draining or not most:
             return super()._full(exchange, now)
-        rank = self._rank(exchange, now) if exchange.rank is None else exchange.rank
+        rank = exchange.rank
+        if rank is None:
+            rank = self.ranking.rank(exchange, now)
+            if not self._alert():
+                self.cutoff.count(rank)
         # Users who are let in together are served as they come.
         order = float(int(rank)) if self.ranking.sticky else rank
         if len(queue) >= most:
@@ -144,7 +167,7 @@ class PriorityGate(AdaptiveGate):
         super()._close_window(now, senses, before)
         if refused > self._outranked:
             self.cutoff.start()
-        self._outranked = 0
+        self._outranked = self._passed = 0
         pressed = refused > 0 or waits
         spare = not waits and (self._utilization or 0.0) < BUSY and peak < BOUND * limit
         waited = self._waits[-1] if self.law.alert and self._waits else None

@@ -18,9 +18,18 @@ OPTIONS = {
     for option in options_of(section).values()
 }
 
+# Those that can be written as text.
+SPELLED = {dotted: option for dotted, option in OPTIONS.items() if not option.python_only}
+
 NAN, INF = math.nan, math.inf
 
-# A value other than the default, and its text.
+
+def somebody(request: Any) -> str:
+    """Tell users apart, badly."""
+    return "somebody"
+
+
+# A value other than the default, and its text if it has one.
 GOOD: dict[str, tuple[Any, str]] = {
     "limit.max_concurrent_requests": (100, "100"),
     "limit.exempt": (("/static/", "/favicon.ico"), "/static/, /favicon.ico"),
@@ -37,6 +46,9 @@ GOOD: dict[str, tuple[Any, str]] = {
     "backpressure.exempt": (("/static/",), "/static/"),
     "backpressure.max_wait": (0.3, "0.3"),
     "backpressure.trusted_proxies": (("10.0.0.0/8", "unix"), "10.0.0.0/8, unix"),
+    "backpressure.priority": ("X-Priority", "X-Priority"),
+    "backpressure.user": (somebody, ""),
+    "backpressure.dry_run": (True, "yes"),
     "deadline.receive_timeout": (0.0, "0"),
     "deadline.timeout": (None, "none"),
     "deadline.header": ("X-Request-Timeout", "X-Request-Timeout"),
@@ -132,6 +144,9 @@ BAD: dict[str, dict[str, list[Bad]]] = {
     "backpressure.exempt": PREFIXES,
     "backpressure.max_wait": POSITIVE_SECONDS,
     "backpressure.trusted_proxies": NETWORKS,
+    "backpressure.priority": {"must be a header name or callable or None": HEADER},
+    "backpressure.user": {"must be a callable or None": [(b"user", None), ({}, None)]},
+    "backpressure.dry_run": {"must be true or false": BOOLEAN},
     "deadline.receive_timeout": SECONDS,
     "deadline.timeout": {
         f"{rule} or None": [bad for bad in values if bad[0] is not None]

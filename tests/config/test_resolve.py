@@ -17,7 +17,16 @@ from resilience_mw.config import (
     section_from_kwargs,
 )
 from resilience_mw.exceptions import ConfigError
-from tests.config.spellings import GOOD, OPTIONS, argument, environment, mapping, toml
+from tests.config.spellings import (
+    GOOD,
+    OPTIONS,
+    SPELLED,
+    argument,
+    environment,
+    mapping,
+    somebody,
+    toml,
+)
 
 NAME = "limit.max_concurrent_requests"
 VARIABLE = "RESILIENCE_LIMIT_MAX_CONCURRENT_REQUESTS"
@@ -28,7 +37,7 @@ def test_every_option_has_a_good_value():
     assert GOOD.keys() == OPTIONS.keys()
 
 
-@pytest.mark.parametrize("dotted", OPTIONS)
+@pytest.mark.parametrize("dotted", SPELLED)
 def test_spellings_mean_the_same(dotted: str, tmp_path: Path):
     """One option in Python, settings, TOML, the environment and a flag gives one configuration."""
     value, text = GOOD[dotted]
@@ -50,7 +59,7 @@ def test_spellings_mean_the_same(dotted: str, tmp_path: Path):
     assert of_middleware == getattr(expected, section)
 
 
-@pytest.mark.parametrize("dotted", OPTIONS)
+@pytest.mark.parametrize("dotted", SPELLED)
 def test_sources_say_where_each_value_came_from(dotted: str, tmp_path: Path):
     """Exactly the option that was set has a source other than the default."""
     value, text = GOOD[dotted]
@@ -69,6 +78,18 @@ def test_sources_say_where_each_value_came_from(dotted: str, tmp_path: Path):
         assert resolved.sources == {
             other: source if other == dotted else "default" for other in OPTIONS
         }
+
+
+def test_callables_are_set_in_python():
+    """What has no text can still be an argument, a setting and a keyword of a middleware."""
+    for name in ("priority", "user"):
+        dotted = f"backpressure.{name}"
+        expected = argument(dotted, somebody)
+        assert mapping(dotted, somebody) == expected != Config()
+        of_middleware = section_from_kwargs(Backpressure, {name: somebody}, environ={})
+        assert of_middleware == expected.backpressure
+        with pytest.raises(ConfigError):
+            expected.to_env()
 
 
 def test_precedence():

@@ -67,6 +67,8 @@ def backpressures(draw: st.DrawFn) -> Backpressure:
                 "queue_timeout": seconds,
                 "exempt": st.lists(paths, max_size=3),
                 "max_wait": positive,
+                "priority": st.none() | headers,
+                "dry_run": st.booleans(),
             }
         )
     )
