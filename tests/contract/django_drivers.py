@@ -102,6 +102,19 @@ def guarded(get_response: Any) -> Guard:
     return guard
 
 
+class Handler(ASGIHandler):
+    """Keeps the request bodies, which the original leaves open if a response fails half-way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bodies: list[Any] = []
+
+    async def read_body(self, receive: Any) -> Any:
+        """Note the file that the body is in."""
+        self.bodies.append(await super().read_body(receive))
+        return self.bodies[-1]
+
+
 class _Django:
     """Builds a Django project of one view and one middleware, in force until it is closed."""
 
@@ -144,5 +157,11 @@ class DjangoAsync(_Django, Asgi):
     """`resilience_mw.django` in an asynchronous chain under ASGI."""
 
     name = "django-async"
-    handler = ASGIHandler
+    handler = Handler
     view = staticmethod(async_view)
+
+    def close(self) -> None:
+        """Close the request bodies, too."""
+        super().close()
+        for body in self.app.bodies:
+            body.close()
