@@ -1,0 +1,217 @@
+"""Uvicorn's two HTTP protocols, with a time for the head, a stamp, and answers without a task.
+
+| a connection | until | then |
+|---|---|---|
+| has sent nothing yet | `headers_timeout` after it was accepted | 408 |
+| has begun a request head | the same for its first, else after the first byte | 408 |
+| is being served | for ever: deadlines are the middleware's | |
+| is kept, with no new request | `keep_alive_timeout` after the last response | closed |
+
+They need nothing of our server but use it where it is there (`State`): any Uvicorn takes them as
+``Config(http=protocol(runner))``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import time
+from array import array
+from typing import Any, Literal
+
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.utils import get_client_addr, get_path_with_query_string
+
+from ...config import Runner
+from ...core.deadline import UNRECEIVED
+from ...core.exchange import Reply
+from ...signals.tcp import has_tcp_info, tcp_age
+from ...signals.waited import ARRIVED
+from .state import CLOSE, NEVER, State, sweep_of, written
+
+HEAD_GRACE = 5.0
+"""Seconds, once nothing is accepted any more, for what has been received in part."""
+
+FRESH_GRACE = 1.0
+"""Seconds, then, for a connection that has sent nothing yet: its request may be on the way."""
+
+
+class Timed(asyncio.Protocol):
+    """What both protocols add; to be put before one of Uvicorn's.
+
+    Attributes:
+        runner: the times in force.
+        due: when the time of what the connection is doing now is up.
+    """
+
+    runner: Runner
+    due = NEVER
+    transport: asyncio.Transport
+    flow: FlowControl
+    server_state: Any
+    cycle: Any
+    scope: Any
+
+    _in_head = False
+    _fresh = True
+    _read_at = 0.0
+    _arrived = 0.0
+    _socket: Any = None
+    _sweep: Any = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        sock = transport.get_extra_info("socket")
+        self._socket = sock if has_tcp_info(sock) else None
+        self.due = time.monotonic() + self.runner.headers_timeout
+        shortest = min(self.runner.headers_timeout, self.runner.keep_alive_timeout)
+        self._sweep = sweep_of(self.server_state, asyncio.get_running_loop(), shortest)
+        self._sweep.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ignore()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        now = time.monotonic()
+        # The kernel had it for as long as the loop was busy.
+        self._read_at = now - (tcp_age(self._socket) or 0.0)
+        self._fresh = False
+        if self.due == NEVER and not self.busy:
+            self.due = now + self.runner.headers_timeout
+        super().data_received(data)
+
+    def handle_websocket_upgrade(self, *request: Any) -> None:
+        self._ignore()  # from here on the connection belongs to another protocol
+        super().handle_websocket_upgrade(*request)  # type: ignore[misc]
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is being served."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    @property
+    def in_progress(self) -> tuple[str, str, float] | None:
+        """Method, path and age (seconds) of the request that is being served."""
+        if not self.busy:
+            return None
+        scope = self.cycle.scope
+        return scope["method"], scope["path"], time.monotonic() - scope[ARRIVED]
+
+    def expire(self) -> None:
+        """Close: with a 408 if a request was due, in silence if it was an idle connection."""
+        self.due = NEVER
+        if self.transport.is_closing():
+            return
+        if self._in_head or (self._fresh and not self._draining):
+            headers = [*self.server_state.default_headers, *UNRECEIVED.raw_headers]
+            if CLOSE not in headers:
+                headers.append(CLOSE)
+            self.transport.write(written(UNRECEIVED, headers))
+        self.transport.close()
+
+    def drain(self) -> None:
+        """Let the response in progress be the last one on this connection."""
+        if self.busy:
+            self.cycle.keep_alive = False
+            if not self.cycle.response_started:
+                self.cycle.default_headers = self.server_state.default_headers
+
+    def shutdown(self) -> None:
+        """Close an idle connection; whoever is served, or has begun to ask, may finish."""
+        self.drain()
+        if self.busy:
+            return
+        now = time.monotonic()
+        if self._in_head or self._unread():
+            self.due = min(self.due, now + HEAD_GRACE)
+        elif self._fresh:
+            self.due = min(self.due, now + FRESH_GRACE)
+        else:
+            self.transport.close()
+
+    @property
+    def _draining(self) -> bool:
+        return bool(getattr(self.server_state, "draining", False))
+
+    def _unread(self) -> bool:
+        """Whether the kernel holds data that the loop has not come to read yet."""
+        sock = self.transport.get_extra_info("socket")
+        if sock is None or sock.fileno() < 0:
+            return False
+        try:
+            import fcntl
+            import termios
+        except ImportError:  # pragma: no cover - Windows
+            return False
+        size = array("i", [0])
+        fcntl.ioctl(sock.fileno(), termios.FIONREAD, size)
+        return size[0] > 0
+
+    def _ignore(self) -> None:
+        self.due = NEVER
+        if self._sweep is not None:
+            self._sweep.discard(self)
+
+    # -- requests -----------------------------------------------------------------------------
+
+    def _head_began(self) -> None:
+        self._in_head = True
+        self._arrived = self._read_at
+
+    def _head_complete(self) -> None:
+        # The scope is new, and the only thing that goes with the request.
+        self.scope[ARRIVED] = self._arrived if self._in_head else self._read_at
+        self._in_head = False
+        self.due = NEVER
+
+    def _response_complete(self) -> None:
+        """Start the clock of a head that has begun to arrive during the response before it."""
+        if self._in_head and not self.busy and not self.transport.is_closing():
+            self.due = time.monotonic() + self.runner.headers_timeout
+
+    def _answered(self) -> bool:
+        """Answer the request at once if the guard says how; returns whether it did."""
+        cycle, state = self.cycle, self.server_state
+        guard = getattr(state, "guard", None)
+        if guard is None or cycle.waiting_for_100_continue:
+            return False
+        reply = guard.ahead(cycle.scope, cycle.send)
+        if reply is None:
+            return False
+        if cycle.access_log:
+            cycle.access_logger.info(
+                '%s - "%s %s HTTP/%s" %d',
+                get_client_addr(cycle.scope),
+                cycle.scope["method"],
+                get_path_with_query_string(cycle.scope),
+                cycle.scope["http_version"],
+                reply.status,
+            )
+        self._write(reply, state)
+        return True
+
+    def _write(self, reply: Reply, state: State) -> None:
+        raise NotImplementedError
+
+
+def protocol(
+    runner: Runner, http: Literal["auto", "httptools", "h11"] = "auto"
+) -> type[asyncio.Protocol]:
+    """Return the protocol class for Uvicorn's ``Config(http=...)``.
+
+    Args:
+        runner: the times.
+        http: the parser; ``auto`` is httptools if it is installed.
+
+    Raises:
+        ImportError: the parser is not installed.
+    """
+    if http == "auto":
+        http = "httptools" if importlib.util.find_spec("httptools") else "h11"
+    base: type[asyncio.Protocol]
+    if http == "httptools":
+        from .httptools_protocol import HttpTools as base
+    else:
+        from .h11_protocol import H11 as base
+    return type(base.__name__, (base,), {"runner": runner})

@@ -1,0 +1,293 @@
+"""Uvicorn's server with another end: not ready at once, accepting a little longer, then drained."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import faulthandler
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from uvicorn.config import STARTUP_FAILURE
+
+from ...core.health import HealthPolicy
+from ...core.lifecycle import State as Stage
+from ...exceptions import ConfigError
+from ..drain import MARGIN, Progress, Timetable, running, timeouts
+from .accept import Acceptor, address_of
+from .config import UvicornConfig
+from .protocol import Timed
+from .state import State
+
+FORCE = getattr(signal, "SIGUSR2", None)
+"""What a parent sends to workers that have to go at once."""
+
+AT_ONCE = getattr(signal, "SIGQUIT", None)
+"""What a parent sends to workers that have to stop without a delay."""
+
+POLL = 0.02
+"""Seconds between two looks at what is still running."""
+
+SETTLE = 0.3
+"""Seconds for what was cut to send its last words."""
+
+
+class Server(uvicorn.Server):
+    """Serves one app in this process until it is told to stop.
+
+    Args:
+        config: Uvicorn's configuration, from ours.
+        parent: in a worker, a descriptor that ends when its parent does.
+
+    Attributes:
+        exit_code: 0, or 1 if something had to be forced, or 3 if it did not start.
+    """
+
+    config: UvicornConfig
+
+    def __init__(self, config: UvicornConfig, *, parent: int | None = None) -> None:
+        super().__init__(config)
+        self.server_state: State = State()
+        self.exit_code = 0
+        self.servers = []
+        self._parent = parent
+        self._acceptors: list[Acceptor] = []
+        self._table: Timetable | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping = asyncio.Event()
+        name = "server" if parent is None else "worker"
+        self._progress = Progress(f"{name} {os.getpid()}")
+
+    # -- life ---------------------------------------------------------------------------------
+
+    async def _serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Load, start, serve and stop."""
+        assert sockets, "our runner binds the sockets itself"
+        if not self._load():
+            return
+        self._loop = asyncio.get_running_loop()
+        if self._parent is not None:
+            self._loop.add_reader(self._parent, self._orphaned, self._parent)
+        self.lifespan: Any = self.config.lifespan_class(self.config)
+        if await self._start():
+            self._listen(sockets)
+            await self.main_loop()
+            await self.shutdown()
+
+    def _load(self) -> bool:
+        try:
+            if not self.config.loaded:
+                self.config.load()
+        except ConfigError:
+            raise
+        except Exception:
+            logging.getLogger("resilience_mw").exception("the app could not be loaded")
+            self.exit_code = STARTUP_FAILURE
+        return not self.exit_code and not self.should_exit
+
+    async def _start(self) -> bool:
+        """Start the app; returns whether it is to be served."""
+        starting = asyncio.ensure_future(self.lifespan.startup())
+        told = asyncio.ensure_future(self._stopping.wait())
+        await asyncio.wait({starting, told}, return_when=asyncio.FIRST_COMPLETED)
+        told.cancel()
+        if not starting.done():
+            starting.cancel()
+            task = self.lifespan.abandon()
+            if task is not None and not (await asyncio.wait({task}, timeout=MARGIN / 2))[0]:
+                self.exit_code = 1
+            self._progress.say("stopped", "told to stop while starting, did not serve")
+            return False
+        starting.result()
+        if self.lifespan.should_exit:
+            self.exit_code = STARTUP_FAILURE
+            return False
+        if self.should_exit:
+            await self._end_app()
+            return False
+        return True
+
+    def _listen(self, sockets: Sequence[socket.socket]) -> None:
+        config, state = self.config, self.server_state
+        for policy in (p for guard in config.wrapped.guards() for p in guard.policies):
+            if isinstance(policy, HealthPolicy):
+                policy.lifecycle.advance(Stage.READY)  # without a lifespan nobody else would
+        state.guard = config.outermost()
+        make: Callable[..., asyncio.Protocol] = config.http_protocol_class
+
+        def connection() -> asyncio.Protocol:
+            return make(config=config, server_state=state, app_state=self.lifespan.state)
+
+        tls = config.ssl
+        self._acceptors = [
+            Acceptor(sock, connection, tls=tls, backlog=config.backlog) for sock in sockets
+        ]
+        self.started = True
+        where = ", ".join(address_of(sock, tls is not None) for sock in sockets)
+        how = "protected by the runner" if config.wrapped.added else "as it is"
+        parser, loop = make.__name__.lower(), type(self._loop).__module__.partition(".")[0]
+        self._progress.say(
+            "serving",
+            f"serving on {where} with {parser} on {loop}, the app {how}; {timeouts(config.runner)}",
+        )
+
+    async def on_tick(self, counter: int) -> bool:
+        """Keep house; returns whether it is time to stop accepting."""
+        if await super().on_tick(counter) and self._table is None:
+            self.stop(delay=False)  # enough requests, by Uvicorn's own option
+        return self._table is not None and time.monotonic() >= self._table.accept_until
+
+    # -- stop ---------------------------------------------------------------------------------
+
+    def stop(self, *, delay: bool) -> None:
+        """Turn readiness, and begin to stop: after the ``drain_delay`` or without it."""
+        if self._table is not None:
+            return
+        self._table = Timetable.begin(self.config.runner, time.monotonic(), delay=delay)
+        self.should_exit = True
+        self._stopping.set()
+        if not self.started:
+            return
+        self.server_state.drain()
+        self.config.wrapped.drain()
+        for connection in self._connections():
+            connection.drain()
+        wait = f"for {self.config.runner.drain_delay:g} s more" if delay else "no longer"
+        self._progress.say("draining", f"not ready any more, accepting {wait}; {self._left()}")
+
+    def force(self) -> None:
+        """Wait for nothing any more."""
+        self.stop(delay=False)
+        now = time.monotonic()
+        self._table = Timetable(now, now, now + MARGIN)
+        self._progress.say("at once", "told again, stopping at once")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Refuse new connections, let what is in flight finish in time, and end the app."""
+        for acceptor in self._acceptors:
+            acceptor.close()
+        for acceptor in self._acceptors:
+            await acceptor.settled()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        seconds = f"{self.config.runner.shutdown_timeout:g} s"
+        self._progress.say(
+            "closed", f"refusing new connections, waiting up to {seconds}; {self._left()}"
+        )
+        if not await self._finished(lambda: self._end().force_at):
+            await self._cut()
+        await self._end_app()
+        self._progress.say("stopped", f"stopped, exit code {self.exit_code}")
+
+    async def _cut(self) -> None:
+        """End what is still running, and say what it was."""
+        state = self.server_state
+        cut = [c.in_progress for c in self._connections() if c.in_progress is not None]
+        if cut or state.tasks:
+            self.exit_code = 1
+            tasks = f"{len(state.tasks)} tasks; requests: {running(cut)}"
+            self._progress.say("forced", f"cutting {tasks}", level=logging.WARNING)
+        for task in list(state.tasks):
+            task.cancel(msg="the time to shut down is over")
+        for connection in self._connections():
+            if not connection.busy:
+                connection.expire()
+        until = time.monotonic() + SETTLE
+        await self._finished(lambda: until)
+        for connection in self._connections():
+            connection.transport.abort()
+
+    async def _end_app(self) -> None:
+        """Run the app's own shutdown, for as long as there is time."""
+        limit = max(MARGIN / 2, self._end().end_by - SETTLE - time.monotonic())
+        try:
+            await asyncio.wait_for(self.lifespan.shutdown(), limit)
+        except TimeoutError:
+            self.exit_code = 1
+            told = f"the app's own shutdown did not end within {limit:.1f} s"
+            self._progress.say("lifespan", told, level=logging.WARNING)
+
+    def _end(self) -> Timetable:
+        assert self._table is not None
+        return self._table
+
+    def _connections(self) -> list[Timed]:
+        return [c for c in self.server_state.connections if isinstance(c, Timed)]
+
+    async def _finished(self, until: Callable[[], float]) -> bool:
+        """Wait until nothing runs any more, or that moment, which may be moved meanwhile."""
+        state = self.server_state
+        while state.connections or state.tasks:
+            if time.monotonic() >= until():
+                return False
+            await asyncio.sleep(POLL)
+        return True
+
+    def _left(self) -> str:
+        connections = self._connections()
+        others = len(self.server_state.connections) - len(connections)
+        serving = sum(connection.busy for connection in connections)
+        return f"in flight: {serving} (open connections: {len(connections)}, websockets: {others})"
+
+    # -- signals ------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Listen to signals; unlike Uvicorn's, it does not send them to ourselves again."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        ours: tuple[Any, ...] = (signal.SIGTERM, signal.SIGINT)
+        if self._parent is not None:
+            ours = (signal.SIGTERM, AT_ONCE, FORCE)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C as well
+        before = {number: signal.signal(number, self.handle_exit) for number in ours}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Hear a signal: the watchdog begins now, the rest when the loop comes to it."""
+        again = bool(self._captured_signals)
+        force = sig == FORCE or (again and self._parent is None)
+        self._captured_signals.append(sig)
+        runner = self.config.runner
+        if force:
+            self._watch_over(MARGIN)
+        elif not again:
+            delay = runner.drain_delay if sig == signal.SIGTERM else 0.0
+            self._watch_over(delay + runner.shutdown_timeout + MARGIN)
+        if self._loop is None:
+            self.should_exit = True
+            raise SystemExit(self.exit_code)  # still importing the app
+        if force:
+            self._loop.call_soon_threadsafe(self.force)
+        else:
+            self._loop.call_soon_threadsafe(self._stop_for, sig)
+
+    def _stop_for(self, sig: int) -> None:
+        self.stop(delay=sig == signal.SIGTERM)
+
+    @staticmethod
+    def _watch_over(seconds: float) -> None:
+        """End the process after ``seconds`` whatever it does, and show what that is."""
+        # Not a thread of Python's: a handler that never lets go of the loop is what it is for.
+        with contextlib.suppress(OSError, ValueError, RuntimeError, AttributeError):
+            faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__ or sys.stderr)
+
+    def _orphaned(self, descriptor: int) -> None:
+        assert self._loop is not None
+        self._loop.remove_reader(descriptor)
+        self._progress.say("orphaned", "the parent is gone", level=logging.WARNING)
+        self.stop(delay=True)

@@ -1,0 +1,109 @@
+"""Apps for the runner: each path takes its time in another way."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from typing import Any
+
+SHUTDOWN = float(os.environ.get("APP_SHUTDOWN", "0"))
+STARTUP = float(os.environ.get("APP_STARTUP", "0"))
+
+
+def say(what: str) -> None:
+    """Leave a line in the server's output."""
+    print(f"app: {what}", flush=True)
+
+
+async def app(scope: Any, receive: Any, send: Any) -> None:
+    """Serve everything below."""
+    if scope["type"] == "lifespan":
+        await lifespan(receive, send)
+    elif scope["type"] == "websocket":
+        await websocket(receive, send)
+    else:
+        await http(scope, receive, send)
+
+
+async def lifespan(receive: Any, send: Any) -> None:
+    """Start and end slowly, if told so, and say so."""
+    await receive()
+    try:
+        await asyncio.sleep(STARTUP)
+    except asyncio.CancelledError:
+        say("startup cancelled")
+        raise
+    if os.environ.get("APP_FAILS"):
+        await send({"type": "lifespan.startup.failed", "message": "no database"})
+        return
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await asyncio.sleep(SHUTDOWN)
+    say("shut down")
+    await send({"type": "lifespan.shutdown.complete"})
+
+
+async def websocket(receive: Any, send: Any) -> None:
+    """Echo, and say with which code it ended."""
+    await receive()
+    await send({"type": "websocket.accept"})
+    while (message := await receive())["type"] == "websocket.receive":
+        await send({"type": "websocket.send", "text": message["text"]})
+    say(f"websocket ended with {message['code']}")
+
+
+async def http(scope: Any, receive: Any, send: Any) -> None:
+    """`/slow/2` waits 2 s, `/stream/2` sends for 2 s, `/block/2` blocks the loop, `/echo` reads."""
+    _, kind, *rest = scope["path"].split("/")
+    seconds = float(rest[0]) if rest else 0.0
+    body = b"done"
+    if kind == "slow":
+        await asyncio.sleep(seconds)
+    elif kind == "block":
+        time.sleep(seconds)  # noqa: ASYNC251 - what a careless handler does
+    elif kind == "echo":
+        body = await read(receive)
+    elif kind == "pid":
+        body = str(os.getpid()).encode()
+    elif kind == "die":
+        os._exit(9)
+    elif kind == "arrived":
+        body = str(time.monotonic() - scope["resilience_mw.arrived"]).encode()
+    elif kind == "stream":
+        await stream(send, seconds)
+        return
+    headers = [(b"content-type", b"text/plain"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def stream(send: Any, seconds: float) -> None:
+    """Send twenty lines."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    for number in range(20):
+        line = f"{number}\n".encode()
+        await send({"type": "http.response.body", "body": line, "more_body": True})
+        await asyncio.sleep(seconds / 20)
+    await send({"type": "http.response.body", "body": b"end\n"})
+
+
+async def read(receive: Any) -> bytes:
+    """Read a whole body."""
+    body = b""
+    while True:
+        message = await receive()
+        body += bytes(message.get("body", b""))
+        if not message.get("more_body", False):
+            return body
+
+
+def factory() -> Any:
+    """Make the app."""
+    return app
+
+
+def wsgi(environ: Any, start_response: Any) -> list[bytes]:
+    """Answer at once."""
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "4")])
+    return [b"wsgi"]
