@@ -20,7 +20,13 @@ from .stub import Worker
 
 LINGER = 2.0
 """Seconds that a worker which ends without the master's delay (a reload, `max_requests`) still
-answers on idle connections; also what a half-received head gets once a worker drains."""
+answers on idle connections, and that a client has to close after its last response."""
+
+FRESH_GRACE = 1.0
+"""Seconds that a draining worker grants a new connection: its request may be on the way."""
+
+HEAD_GRACE = 5.0
+"""Seconds that a draining worker grants a head which has been received in part."""
 
 
 class Serving:
@@ -88,10 +94,13 @@ class Adapted(Worker):
             yield False
             return
         self.shared.note(self.age, SERVING)
-        try:
-            yield True
-        finally:
+        yield True
+        if self.was_told():
             self.shared.note(self.age, LEAVING)
+
+    def was_told(self) -> bool:
+        """Whether it has ended because of a signal, or after enough requests; else it crashed."""
+        return not self.alive
 
     def before_serving(self) -> None:
         """Watch for the stop in the way that suits the worker class."""

@@ -11,7 +11,7 @@ from gunicorn.asgi.protocol import ASGIProtocol
 from ...core.exchange import Reply
 from ...signals.tcp import tcp_age
 from ...signals.waited import ARRIVED
-from .base import LINGER
+from .base import FRESH_GRACE, HEAD_GRACE, LINGER
 from .raw import BUSY, TIMEOUT, rendered
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ class TimedProtocol(ASGIProtocol):  # type: ignore[misc]
 
     def _head_is_late(self) -> None:
         self._head_timer = None
-        self._end_with(TIMEOUT if self._head_begun else None)
+        # A new connection in a drain is closed in silence: nobody has asked for anything.
+        self._end_with(TIMEOUT if self.worker.alive or self._head_begun else None)
 
     def _end_with(self, reply: Reply | None) -> None:
         """Close the connection, after an answer if there is one to give."""
@@ -124,10 +125,10 @@ class TimedProtocol(ASGIProtocol):  # type: ignore[misc]
             return
         if self._websocket is not None:
             self._drain_websocket(self._websocket)
-        elif self._head_begun:
-            timer, soon = self._head_timer, self.worker.loop.time() + LINGER
-            if timer is not None and timer.when() > soon:
-                self._wait_for_head(LINGER)
+        elif self._head_timer is not None:
+            grace = HEAD_GRACE if self._head_begun else FRESH_GRACE
+            if self._head_timer.when() > self.worker.loop.time() + grace:
+                self._wait_for_head(grace)
         elif self._current_request is None and idle and not self._finishing_calls:
             self._end_with(None)
 

@@ -47,6 +47,7 @@ class TimedUnreader(SocketUnreader):  # type: ignore[misc]
 
     Attributes:
         phase: what it is waiting for.
+        fresh: whether it waits for the first request of its connection.
         arrived: when the request's first byte arrived (monotonic seconds); 0 = it has not.
         response: Gunicorn's response to the request, once the app has begun to answer.
     """
@@ -55,6 +56,7 @@ class TimedUnreader(SocketUnreader):  # type: ignore[misc]
         super().__init__(sock)
         self.limits = limits
         self.phase = IDLE
+        self.fresh = True
         self.arrived = 0.0
         self.response: Any = None
         self._deadline: float | None = None
@@ -62,7 +64,7 @@ class TimedUnreader(SocketUnreader):  # type: ignore[misc]
 
     def begin(self, first: bool, now: float) -> None:
         """Expect a request."""
-        self.response = None
+        self.response, self.fresh = None, first
         if self.buf.getvalue():
             self._arrive(now)  # it has been read together with the one before, or for us
             return
@@ -104,8 +106,9 @@ class TimedUnreader(SocketUnreader):  # type: ignore[misc]
         return data
 
     def expire(self) -> Exception:
-        """Answer 408 to whoever has begun a request; returns what ends its handling."""
-        if self.phase != IDLE and not getattr(self.response, "headers_sent", False):
+        """Answer 408, except on a connection that was only kept; returns what ends the handling."""
+        idle = self.phase == IDLE and not self.fresh
+        if not idle and not getattr(self.response, "headers_sent", False):
             answer(self.sock, TIMEOUT)
         if self.phase == BODY:
             return ConnectionResetError(errno.ECONNRESET, "request not received in time")

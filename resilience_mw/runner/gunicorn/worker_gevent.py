@@ -15,7 +15,7 @@ import gevent.server
 import gevent.socket
 from gunicorn.sock import ssl_context
 
-from .base import LINGER
+from .base import FRESH_GRACE, HEAD_GRACE, LINGER
 from .raw import TIMEOUT, answer, shut_down
 from .reading import HEAD, IDLE, TimedUnreader
 from .wsgi_base import WSGIAdapted
@@ -95,11 +95,10 @@ class GeventMixin(WSGIAdapted):
         begun = time.monotonic()
         until = begun + self.force.drain
         idle_from = begun if self.closing else min(begun + LINGER, until)
-        heads_until = min(begun + LINGER, until)
         while any(pools) and (now := time.monotonic()) < until:
             self.notify()
             for unreader in list(self.limits.readers):
-                self._end_reading(unreader, idle=now >= idle_from, heads=now >= heads_until)
+                self._end_reading(unreader, now - begun, idle=now >= idle_from)
             gevent.sleep(PERIOD)
         if any(pools):
             self.give_up()
@@ -107,10 +106,10 @@ class GeventMixin(WSGIAdapted):
                 pool.kill(timeout=1)
 
     @staticmethod
-    def _end_reading(unreader: TimedUnreader, *, idle: bool, heads: bool) -> None:
-        """Let a greenlet that waits for a client wake up and see the end."""
-        if unreader.phase == HEAD and heads:
+    def _end_reading(unreader: TimedUnreader, since: float, *, idle: bool) -> None:
+        """Let a greenlet that waits for a client wake up and see the end, once it is time."""
+        if unreader.phase == HEAD and since >= HEAD_GRACE:
             answer(unreader.sock, TIMEOUT)
-        elif unreader.phase != IDLE or not idle:
+        elif unreader.phase != IDLE or not (since >= FRESH_GRACE if unreader.fresh else idle):
             return
         shut_down(unreader.sock, socket.SHUT_RD)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .base import LINGER
+from .base import FRESH_GRACE, HEAD_GRACE, LINGER
 from .connection import Connection
 from .raw import TIMEOUT, answer
 from .wsgi_base import WSGIAdapted
@@ -134,14 +134,15 @@ class ThreadMixin(WSGIAdapted):
     def murder_pending(self) -> None:
         """Give up whoever took too long; 408 for those who have begun a request."""
         now = time.monotonic()
-        for waiting in (self._silent, self._lingering):
+        for conn in _overdue(self._lingering, now):
+            self._drop(conn)
+        for waiting in (self._silent, self._reading):
             for conn in _overdue(waiting, now):
-                self._drop(conn)
-        for conn in _overdue(self._reading, now):
-            self._unwatch(conn)
-            answer(conn.sock, TIMEOUT)
-            self.nr_conns -= 1
-            self.linger(conn)
+                self._unwatch(conn)
+                if self.alive or conn.head:  # a new connection in a drain is closed in silence
+                    answer(conn.sock, TIMEOUT)
+                self.nr_conns -= 1
+                self.linger(conn)
 
     def wait_for_and_dispatch_events(self, timeout: float) -> None:
         """Wait for events, and no longer than until somebody is overdue."""
@@ -169,11 +170,10 @@ class ThreadMixin(WSGIAdapted):
         """Begin to drain: close who is idle, give half-received heads a moment."""
         now = time.monotonic()
         super()._cap_keepalive(now if self.closing else deadline)  # type: ignore[misc]
-        for conn in list(self._silent):
-            # Not yet heard of: it may be on its way, unless everybody has been told to go.
-            conn.timeout = min(conn.timeout, now if self.closing else deadline)
+        for conn in self._silent:
+            conn.timeout = min(conn.timeout, now + FRESH_GRACE)
         for conn in self._reading:
-            conn.timeout = min(conn.timeout, now + LINGER)
+            conn.timeout = min(conn.timeout, now + HEAD_GRACE)
 
     def handle_request(self, req: Any, conn: Connection) -> Any:
         """Handle a request in a thread."""
