@@ -197,7 +197,7 @@ class Guard:
 
     def _forget(self, exchange: WSGIExchange) -> None:
         """Undo what `__call__` left behind: it would keep the environ alive for long."""
-        if exchange.outer is None:
+        if exchange.outer is None or exchange.outer.done:
             exchange.environ.pop(KEY, None)
         else:
             exchange.environ[KEY] = exchange.outer

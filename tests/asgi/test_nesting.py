@@ -10,9 +10,9 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
 from resilience_mw.asgi import Guard
-from resilience_mw.core import AIMD, AdaptiveGate, Gate, HealthPolicy
+from resilience_mw.core import AIMD, AdaptiveGate, DeadlinePolicy, Gate, HealthPolicy
 
-from .harness import aside, call, hello, run
+from .harness import PATIENCE, aside, call, hello, run
 
 
 class Watching(AdaptiveGate):
@@ -140,5 +140,37 @@ def test_requests_side_by_side_do_not_see_each_other():
         served = sum(answer.status == 200 for answer in answers)
         assert (gate.samples, gate.inflight) == (served, 0)
         guard.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize("copies", [False, True], ids=["same scope", "copied scope"])
+def test_a_guard_further_in_may_outlive_the_one_further_out(copies):
+    """A middleware may answer early and let the app go on: each gives back what it took."""
+
+    async def main():
+        go = asyncio.Event()
+        tasks = []
+        inner_gate, outer_gate = Watching(), Watching()
+
+        async def slow(scope, receive, send):
+            await go.wait()
+
+        inner = Guard(slow, DeadlinePolicy(PATIENCE), inner_gate)
+
+        async def early(scope, receive, send):
+            handed = dict(scope) if copies else scope
+            tasks.append(asyncio.create_task(inner(handed, receive, send)))
+            await asyncio.sleep(0)
+            await hello(scope, receive, send)
+
+        outer = Guard(early, DeadlinePolicy(PATIENCE), outer_gate)
+        assert (await call(outer)).status == 200
+        assert (inner_gate.inflight, outer_gate.inflight) == (1, 0)
+        go.set()
+        await asyncio.gather(*tasks)
+        assert (inner_gate.inflight, outer_gate.inflight) == (0, 0)
+        inner.close()
+        outer.close()
 
     run(main())

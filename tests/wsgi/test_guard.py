@@ -456,6 +456,26 @@ def test_a_second_guard_further_in_is_nested_like_the_first():
     assert all(0.0 < left <= 10.0 for left in seen)
 
 
+def test_a_guard_further_in_may_outlive_the_one_further_out():
+    """A middleware may keep the body for later: each gives back what it took."""
+    bodies = []
+    inner_gate, outer_gate = Watching(), Watching()
+    inner = Guard(hello, DeadlinePolicy(10.0), inner_gate)
+
+    def early(environ, start_response):
+        bodies.append(inner(environ, start_response))
+        return []
+
+    facts = environ()
+    outer = Guard(early, DeadlinePolicy(10.0), outer_gate)
+    body = outer(facts, Response().start)
+    getattr(body, "close", bool)()
+    assert (inner_gate.inflight, outer_gate.inflight) == (1, 0)
+    bodies.pop().close()
+    assert (inner_gate.inflight, outer_gate.inflight) == (0, 0)
+    assert KEY not in facts
+
+
 def test_a_call_to_another_app_from_inside_is_another_request():
     """What that refuses is not this one's refusal."""
     gate = Watching()
