@@ -40,19 +40,20 @@ class Watch:
         """Enforce what is due."""
         receive_by = now - (self.receive_timeout or math.inf)
         for exchange in self._running:
+            due = exchange.deadline is not None and exchange.deadline <= now
             if exchange.overdue:
-                _cancel(exchange)
+                if due:
+                    _end(exchange)
             elif exchange.status:
                 continue  # a response that has started is never cut
-            elif exchange.deadline is not None and exchange.deadline <= now:
+            elif due:
                 self._policy.expired += 1
                 self._answer(exchange, LATE)
-                _cancel(exchange)
+                _end(exchange)
             elif exchange.reader is not None and exchange.arrived <= receive_by:
                 self._policy.unreceived += 1
-                exchange.unread = True
                 self._answer(exchange, UNRECEIVED)
-                exchange.reader.cancel()
+                exchange.tell(exchange.reader)
 
     @staticmethod
     def _answer(exchange: ASGIExchange, reply: Reply) -> None:
@@ -64,37 +65,38 @@ class Watch:
 
 async def settle(exchange: ASGIExchange, error: BaseException | None) -> None:
     """End the call of an app that was answered for: swallow what we caused, re-raise the rest."""
-    answering = exchange.answering
-    if answering is not None:
+    task, exchange.task = exchange.task, None  # nothing of the app is left to cancel
+    if isinstance(error, GeneratorExit):
+        raise error  # the loop has gone: nothing more can be awaited
+    if exchange.answering is not None:
         # The server takes our return as the end of the request: the answer has to be out.
-        await asyncio.wait([answering])
-        if not answering.cancelled() and answering.exception() is not None:
-            logger.debug("the client left before the late answer", exc_info=answering.exception())
+        await asyncio.wait([exchange.answering])
+        if not exchange.answering.cancelled() and exchange.answering.exception() is not None:
+            logger.debug("the late answer was not sent", exc_info=exchange.answering.exception())
+    ours = exchange.cancelled and task is not None and not task.uncancel()
     if isinstance(error, asyncio.CancelledError):
-        task = asyncio.current_task()
-        if not exchange.cancelled or task is None or task.uncancel():
+        if not ours:
             raise error
     elif isinstance(error, Exception):
         # An app that was told of a disconnect may well fail; any other failure is its own.
-        level = logging.DEBUG if exchange.unread else logging.WARNING
+        level = logging.DEBUG if exchange.told else logging.WARNING
         logger.log(level, "the app failed after its request was answered for it", exc_info=error)
     elif error is not None:
         raise error
 
 
-def _cancel(exchange: ASGIExchange) -> None:
-    """End the app once: by a disconnect if it listens for one, else as soon as nothing shields it.
+def _end(exchange: ASGIExchange) -> None:
+    """End the app: by a disconnect if it listens for one, else as soon as nothing shields it.
 
     Who listens, as Django does, runs its views in tasks that only it can cancel: they would go on
     without their request if we cancelled the one that waits for them.
     """
     task = exchange.task
-    if task is None or exchange.cancelled or exchange.unread:
+    if task is None or exchange.cancelled:
         return
     if exchange.listener is not None:
-        exchange.unread = True
-        exchange.listener.cancel()
-    elif not _shielded(task):
+        exchange.tell(exchange.listener)
+    elif not _shielded(task) and not (exchange.told and exchange.received):
         exchange.cancelled = True
         task.cancel()
 

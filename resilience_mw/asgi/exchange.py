@@ -24,6 +24,14 @@ else:
     current_task = vars(asyncio.tasks)["_current_tasks"].get
 
 
+def running_task() -> asyncio.Task[Any] | None:
+    """Return the task that runs here; ``None`` also where there is no asyncio."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
+
+
 async def _nothing() -> None:
     """Swallow a message of an app that has been answered for."""
 
@@ -54,8 +62,10 @@ class ASGIExchange(Exchange):
     """Sends our answer after a deadline, while the app still runs."""
     cancelled = False
     """Whether we cancelled `task` and owe it an ``uncancel``."""
-    unread = False
-    """Whether we told the app that its client left: it ends by itself."""
+    told = False
+    """Whether we told the app that its client has left, after answering for it."""
+    interrupted = False
+    """Whether we cancelled the task that waits in `receive` and owe it an ``uncancel``."""
 
     @property
     def path(self) -> str:
@@ -103,11 +113,16 @@ class ASGIExchange(Exchange):
             self.answered_at = monotonic()
         return self.server_send(message)
 
+    def tell(self, waiting: asyncio.Task[Any]) -> None:
+        """Let the task that waits in `receive` hear of a disconnect."""
+        self.told = self.interrupted = True
+        waiting.cancel()
+
     async def receive(self) -> Message:
         """Pass the next message on; report a disconnect once we have answered ourselves."""
         if self.overdue:
             return {"type": "http.disconnect"}
-        task = asyncio.current_task()
+        task = running_task()
         if self.received:
             self.listener = task
         else:
@@ -116,8 +131,9 @@ class ASGIExchange(Exchange):
             message = await self.server_receive()
         except asyncio.CancelledError:
             # Ours, and only ours: whoever else cancelled the task must not lose that.
-            if not self.unread or task is None or task.uncancel():
+            if not self.interrupted or task is None or task.uncancel():
                 raise
+            self.interrupted = False
             return {"type": "http.disconnect"}
         finally:
             self.reader = self.listener = None

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from asyncio import AbstractEventLoop, Task, get_running_loop
 from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import Any
 
 from ..context import current
 from ..core.adaptive import adaptive_gates
@@ -14,22 +12,19 @@ from ..core.exchange import SKIP, Exchange, Reply
 from ..core.policy import EVENT_LOOP, Decision, Policy, claim
 from ..core.snapshot import Snapshot, summarize
 from ..core.ticket import Ticket
+from ..core.unwind import unwind
 from ..types import ASGIApp, Receive, Scope, Send
 from .ahead import Ahead
-from .deadlines import Watch, settle
+from .deadlines import settle
 from .exchange import ASGIExchange, current_task, send_reply
 from .lifespan import Lifespan
-from .pulse import Pulse
-from .senses import LoopSenses
+from .upkeep import Upkeep
 from .waiting import ReadAhead, wait_for
 
 Exit = Callable[[Exchange, float], None]
 
 KEY = "resilience_mw"
 """Where the scope holds the exchange, for guards further in and for whoever is curious."""
-
-STREAM_AFTER = 1.0
-"""Seconds after its start from which a response that still goes on is no work but a stream."""
 
 
 class Guard:
@@ -61,23 +56,20 @@ class Guard:
         self.policies: tuple[Policy, ...] = policies
         self.websockets = 0
         """Open websockets. They hold no slot: they live for minutes, a slot is for a request."""
-        gates = adaptive_gates(policies)
         deadlines = [policy for policy in policies if isinstance(policy, DeadlinePolicy)]
         plain = [policy for policy in deadlines if policy.header is None]
         self._timeout = min((p.timeout for p in plain if p.timeout is not None), default=None)
         """Of the deadlines that need not see the request: set here, which is a call cheaper."""
         self._row = tuple(policy for policy in policies if policy not in plain)
-        self._enters = tuple(policy.enter for policy in self._row)
+        self._enters = (self._begin, *(policy.enter for policy in self._row))
         self._exits = _exits(policies)
-        self._gates = gates
-        self._running: set[ASGIExchange] = set()
-        self._watch = Watch(deadlines, self._running) if deadlines else None
+        self._upkeep = Upkeep(policies)
+        self._running = self._upkeep.running
         self._reroutes = any(policy.reroutes for policy in policies)
-        self._live = bool(deadlines or gates) or any(policy.observes for policy in policies)
-        self._loop: AbstractEventLoop | None = None
-        self._senses = LoopSenses(gates)
-        self._ahead = Ahead(policies, self._senses)
-        self._pulse = Pulse(self._beat, self._senses.lag)
+        self._timed = bool(deadlines)
+        observes = any(policy.observes for policy in policies)
+        self._live = self._timed or observes or bool(adaptive_gates(policies))
+        self._ahead = Ahead(policies, self._upkeep.senses)
         self._lifespan = Lifespan(policies)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -91,40 +83,45 @@ class Guard:
         exchange.full_path = scope["path"]
         exchange.arrived = monotonic()
         if self._live:
+            upkeep = self._upkeep
             try:
-                task = current_task(self._loop)  # ``None``, too, if the loop is another
+                task = current_task(upkeep.loop)  # ``None``, too, if the loop is another
             except RuntimeError:
                 task = None
-            if task is None or self._pulse.resting:
-                task = self._revive()
+            if task is None or upkeep.pulse.resting:
+                task = upkeep.revive()
             outer = scope.get(KEY)
-            scope[KEY] = exchange
-            exchange.senses = self._senses
-            exchange.task = task
-            if self._watch is not None:
-                if self._timeout is not None:
-                    exchange.deadline = exchange.arrived + self._timeout
-                current.set(exchange)
             if outer is not None and not outer.done:
                 exchange.nest(outer)
+            scope[KEY] = exchange
+            exchange.senses = upkeep.senses
+            exchange.task = task
+            if self._timed:
+                if self._timeout is not None:
+                    exchange.limit(exchange.arrived + self._timeout)
+                current.set(exchange)
         exits: Sequence[Exit] = self._exits
         try:
             for enter in self._enters:
                 decision = enter(exchange)
+                if isinstance(decision, Reply):
+                    self._leave(exchange, self._before(enter), decision.reason or "reply")
+                    await send_reply(decision, scope, send)
+                    return
                 if decision is not None:
-                    # What is not the happy path is a coroutine of its own, and may be slower.
+                    # What waits or is exempt takes a coroutine of its own, and may be slower.
                     detour = await self._detour(exchange, enter, decision, receive, send)
                     if detour is None:
                         return
                     exits, receive = detour
                     break
         except BaseException:
-            if not exchange.done:  # a policy raised: those before it have been entered
-                self._leave(exchange, self._row[: self._enters.index(enter)], "gone")
+            if not exchange.done:  # a policy raised
+                self._leave(exchange, self._before(enter), "gone")
             raise
         if self._live:
             send = exchange.send
-            if self._watch is not None:
+            if self._timed:
                 exchange.server_receive = receive
                 receive = exchange.receive
             self._running.add(exchange)
@@ -138,13 +135,17 @@ class Guard:
             if exchange.overdue:
                 await settle(exchange, None)
         finally:
-            now = 0.0
             if self._live:
-                exchange.done = True
                 self._running.discard(exchange)
-                now = monotonic()
-            for exit in exits:
-                exit(exchange, now)
+                self._finish(exchange)
+            now = monotonic()
+            left = iter(exits)
+            try:
+                for exit in left:
+                    exit(exchange, now)
+            except BaseException:
+                unwind(left, exchange, now)
+                raise
 
     async def _detour(
         self,
@@ -159,22 +160,16 @@ class Guard:
         Returns what to call at the end, innermost first, and the ``receive`` to use; ``None`` if
         the request has been answered or its client has left.
         """
-        self._lifespan.without()
-        position = self._enters.index(enter)
-        if isinstance(decision, Reply):
-            self._leave(exchange, self._row[:position], decision.reason or "reply")
-            await send_reply(decision, exchange.scope, send)
-            return None
-        entered = list(self._row[:position])
+        entered = list(self._before(enter))
         ahead: ReadAhead | None = None
         reply: Reply | None = None
         try:
-            for policy in self._row[position:]:
+            for policy in self._row[len(entered) :]:
                 if decision is None:
                     decision = policy.enter(exchange)
                 if isinstance(decision, Ticket):
                     ahead = ahead or ReadAhead(receive)
-                    await wait_for(decision, policy, ahead)
+                    await wait_for(decision, policy, ahead, exchange.deadline)
                     if not decision.granted:
                         reply = decision.reply
                         break
@@ -196,6 +191,16 @@ class Guard:
             await send_reply(reply, exchange.scope, send)
         return None
 
+    def _begin(self, exchange: Exchange) -> Decision:
+        """Take the place of a policy at the first request, and only then."""
+        self._enters = self._enters[1:]
+        self._lifespan.without()
+        return None
+
+    def _before(self, enter: Callable[[Exchange], Decision]) -> Sequence[Policy]:
+        """Return the policies that have been entered when it is the turn of ``enter``."""
+        return self._row[: self._enters.index(enter)]
+
     def _leave(
         self,
         exchange: ASGIExchange,
@@ -204,16 +209,27 @@ class Guard:
         ahead: ReadAhead | None = None,
     ) -> None:
         """Tell the policies that were entered that the app will not be called."""
-        exchange.done = True
         exchange.refused = reason
         outer = exchange.outer if self._live else exchange.scope.get(KEY)
-        if outer is not None:
-            outer.refused = reason  # nor is it a sample for a guard further out
+        while outer is not None:
+            outer.refused = reason  # nor is it a sample for any guard further out
+            outer = outer.outer
+        self._finish(exchange)
         if ahead is not None:
             ahead.close()
-        now = monotonic()
-        for exit in _exits(entered):
-            exit(exchange, now)
+        if entered:
+            unwind(_exits(entered), exchange, monotonic())
+
+    def _finish(self, exchange: ASGIExchange) -> None:
+        """Hand back what was borrowed for the request, so that it is freed at once."""
+        exchange.done = True
+        if self._live:
+            if exchange.outer is None:
+                del exchange.scope[KEY]
+            else:
+                exchange.scope[KEY] = exchange.outer
+            if self._timed:
+                current.set(exchange.outer)
 
     async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass what is no request: lifespan, websockets, and whatever else ASGI will bring."""
@@ -230,37 +246,9 @@ class Guard:
 
     def ahead(self, scope: Scope, send: Send) -> Reply | None:
         """Answer an HTTP request without a task, if that is certain already; see `Ahead`."""
-        if self._live and self._pulse.resting:
+        if self._live and self._upkeep.pulse.resting:
             return None  # nothing runs, and so nothing is known of the loop
         return self._ahead(scope, send)
-
-    def _revive(self) -> Task[Any] | None:
-        """Start what needs the running loop: once a loop, and again after a rest."""
-        try:
-            loop = get_running_loop()
-        except RuntimeError:
-            return None  # not asyncio: gates still count, but nobody enforces deadlines
-        if loop is not self._loop:
-            self._loop = loop
-            self._senses.attach(loop)
-            self._lifespan.without()
-            self._pulse.stop()
-        if self._pulse.resting:
-            self._pulse.start(loop)
-        return current_task(loop)
-
-    def _beat(self, now: float) -> bool:
-        """Do what is due; returns whether anything is running or waiting."""
-        if self._watch is not None:
-            self._watch.beat(now)
-        started_by = now - STREAM_AFTER
-        for gate in self._gates:
-            for exchange in self._running:
-                if 0.0 < exchange.answered_at < started_by:
-                    gate.stream(exchange)
-        for policy in self.policies:
-            policy.tick(now)
-        return bool(self._running) or any(gate.queued for gate in self._gates)
 
     def snapshot(self) -> Snapshot:
         """Return the state of the guard and of each of its policies."""
@@ -268,8 +256,8 @@ class Guard:
         return summarize(
             parts,
             websockets=self.websockets,
-            lag=self._senses.lag.read(monotonic()),
-            sources=self._senses.sources(),
+            lag=self._upkeep.senses.lag.read(monotonic()),
+            sources=self._upkeep.senses.sources(),
         )
 
     def drain(self) -> None:
@@ -279,9 +267,7 @@ class Guard:
 
     def close(self) -> None:
         """Stop the tick and remove our measurements from the loop."""
-        self._pulse.stop()
-        self._senses.detach()
-        self._loop = None
+        self._upkeep.close()
 
 
 def _exits(policies: Sequence[Policy]) -> tuple[Exit, ...]:

@@ -87,7 +87,7 @@ class AdaptiveGate(Gate):
         """Take a slot, or a place in the queue, or be refused."""
         if self._exempt and exchange.path.startswith(self._exempt):
             return SKIP
-        now = exchange.arrived
+        now = exchange.admitted or exchange.arrived
         if now >= self._attend:
             reply = self._look(exchange, now)
             if reply is not None:
@@ -102,12 +102,12 @@ class AdaptiveGate(Gate):
 
     def ahead(self, exchange: Exchange) -> Reply | None:
         """Refuse, while saturated, what the law refuses or what finds no slot."""
-        law = self.law
-        if not law.saturated or not self._counts(exchange):
+        if not self._counts(exchange):
             return None
         now = exchange.arrived
         if now >= self._window_ends:
             self.tick(now)  # perhaps nobody gets further than this
+        law = self.law
         if not law.saturated:
             return None
         reason = self._refusal(exchange, now) if law.alert else None
@@ -224,10 +224,10 @@ class AdaptiveGate(Gate):
                 utilization=self._utilization,
                 turns=max(0, senses.turns - before.turns),
                 inflight=self.inflight - streams,
-                peak=max(0, self._peak - streams),
+                peak=max(self.inflight, self._peak) - streams,
                 queued=self.queued,
                 refused=refused,
-                arrivals=self.admitted - admitted + refused,
+                arrivals=max(refused, self.admitted - admitted + refused),
                 latencies=tuple(self._latencies),
                 backlog=self._backlog() if self._backlog is not None else 0,
                 pool_waiting=senses.pool_waiting,

@@ -54,8 +54,7 @@ class DeadlinePolicy(Policy):
             if deadline <= (exchange.admitted or exchange.arrived):
                 self.expired += 1
                 return LATE
-            if exchange.deadline is None or deadline < exchange.deadline:
-                exchange.deadline = deadline
+            exchange.limit(deadline)
         return None
 
     def _shortened(self, value: str | None) -> float | None:

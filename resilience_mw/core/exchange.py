@@ -137,8 +137,13 @@ class Exchange:
     def nest(self, outer: Exchange) -> None:
         """Note that a guard further out is handling this request too, with its own deadline."""
         self.outer = outer
-        if outer.deadline is not None and (self.deadline is None or outer.deadline < self.deadline):
-            self.deadline = outer.deadline
+        if outer.deadline is not None:
+            self.limit(outer.deadline)
+
+    def limit(self, deadline: float) -> None:
+        """Set the deadline, unless an earlier one holds."""
+        if self.deadline is None or deadline < self.deadline:
+            self.deadline = deadline
 
     @property
     def forwarded(self) -> bool:

@@ -301,7 +301,7 @@ def test_a_cancellation_from_outside_is_not_lost_in_ours(first):
         await until(lambda: holding.entered)
         if first == "outside":
             task.cancel()
-        guard._beat(time.monotonic() + 30.0)
+        guard._upkeep.beat(time.monotonic() + 30.0)
         if first == "deadline":
             task.cancel()
         await asyncio.wait([task])
@@ -517,7 +517,7 @@ def test_a_request_that_dies_with_its_loop_after_the_deadline_gives_its_slot_bac
     async def main():
         Exchange().start(guard)
         await until(lambda: holding.entered)
-        guard._beat(time.monotonic() + 30.0)
+        guard._upkeep.beat(time.monotonic() + 30.0)
 
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda loop, context: None)

@@ -301,7 +301,7 @@ def test_a_cancellation_from_outside_is_not_taken_for_ours(first):
         request.arrived -= PATIENCE + 1.0
         for who in ("we", "they") if first == "we" else ("they", "we"):
             if who == "we":
-                guard._beat(request.arrived + PATIENCE + 1.0)
+                guard._upkeep.beat(request.arrived + PATIENCE + 1.0)
             else:
                 task.cancel()
         await asyncio.wait([task])
