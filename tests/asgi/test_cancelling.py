@@ -20,9 +20,10 @@ def part(body: bytes, more: bool) -> dict[str, Any]:
 
 async def app(scope: Any, receive: Any, send: Any) -> None:
     """Read and answer, giving way wherever an app may."""
-    while (await receive()).get("more_body"):
+    more = True
+    while more:
+        more = (await receive()).get("more_body", False)
         await asyncio.sleep(0)
-    await asyncio.sleep(0)
     await send({"type": "http.response.start", "status": 200, "headers": []})
     for _ in range(2):
         await asyncio.sleep(0)

@@ -81,7 +81,7 @@ def test_the_peer_is_who_is_connected():
 
     class Asking(Policy):
         def enter(self, exchange: Exchange):
-            peers.append(exchange.peer)  # type: ignore[attr-defined]
+            peers.append(exchange.peer)
 
     async def main():
         guard = Guard(hello, Asking())

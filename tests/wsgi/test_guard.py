@@ -458,7 +458,7 @@ def test_a_second_guard_further_in_is_nested_like_the_first():
 
 def test_a_guard_further_in_may_outlive_the_one_further_out():
     """A middleware may keep the body for later: each gives back what it took."""
-    bodies = []
+    bodies: list[Any] = []
     inner_gate, outer_gate = Watching(), Watching()
     inner = Guard(hello, DeadlinePolicy(10.0), inner_gate)
 
