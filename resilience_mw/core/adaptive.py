@@ -55,6 +55,8 @@ class AdaptiveGate(Gate):
         self._window_ends = 0.0
         self._attend = 0.0  # until then, requests need no second look
         self._waits: deque[float] = deque(maxlen=500)
+        self._waiting_outside = 0  # connections not accepted yet
+        self._counted_at = 0.0
         self._utilization: float | None = None
         self._peak = 0
         self._latencies: list[float] = []
@@ -132,7 +134,11 @@ class AdaptiveGate(Gate):
         """Return why the law refuses this request by itself, or ``None``."""
         waited = exchange.waited(now)
         self._waits.append(waited)
-        return self.law.refuses(waited, self._backlog() if self._backlog is not None else 0)
+        if self._backlog is not None and (self._waiting_outside or now >= self._counted_at):
+            # Where connections are kept, it is empty all the time: a glance now and then will do.
+            self._counted_at = now + GLANCE
+            self._waiting_outside = self._backlog()
+        return self.law.refuses(waited, self._waiting_outside)
 
     def exit(self, exchange: Exchange, now: float) -> None:
         """Give the slot back and take the sample, unless a policy further in answered."""
