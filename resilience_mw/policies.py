@@ -98,7 +98,9 @@ def _priority_gate(law: Law, options: Backpressure, rest: dict[str, Any]) -> Ada
     from .core.ranking import Ranking
 
     ranking = Ranking(_classifier(options), options.user)
-    return PriorityGate(law, ranking, max_wait=options.max_wait, **rest)
+    return PriorityGate(
+        law, ranking, max_wait=options.max_wait, queue_timeout=options.queue_timeout, **rest
+    )
 
 
 def _shadow(gate: AdaptiveGate) -> Policy:

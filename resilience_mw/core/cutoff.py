@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from .ranking import CLASSES
 
-LINE = ((0.0, 1.3), (0.25, 1.05), (0.5, 1.0), (1.0, 0.9), (1.5, 0.8), (2.5, 0.3))
+LINE = ((0.0, 1.3), (0.25, 1.05), (0.5, 1.0), (1.0, 0.9), (1.5, 0.8), (2.5, 0.3), (6.0, 0.1))
 """The table above."""
 MEMORY = 1.0
 """Seconds from which capacity and arrivals are taken."""

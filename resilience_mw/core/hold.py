@@ -10,7 +10,8 @@ While ranks belong to users, moving the line changes somebody's luck. So it is l
   little more (less) where the part on the edge was out seldom (mostly).
 - A storm or a jump of the load is met as in `cutoff`: then safety comes first.
 
-It costs a few hundredths of the throughput: what keeps still cannot make use of every gap.
+It costs up to a tenth of the throughput, less where requests are many and small: what keeps still
+cannot make use of every gap.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from dataclasses import replace
-from operator import attrgetter
+from operator import attrgetter, sub
 from typing import Any
 
 from .adaptive import AdaptiveGate
@@ -22,21 +22,24 @@ FAVOUR = 3.0
 """... by this factor. While the law cuts its limit, nobody gets a slot for a while."""
 STICKY = 4.0
 """The same for all whom a held line has let in: the queue must not part what it holds together."""
+BATCH, FINEST = 20, 0.025
+"""Fast handlers need no longer waits than those of so many completions, in seconds not less than
+the second: to wait for a slot costs more than to be refused."""
 BUSY, BOUND = 0.8, 0.75
 """Utilization, and share of the limit in use, below which there is time to spare."""
 
 
 class RankedTicket(Ticket):
-    """A place in a queue that is in order of rank."""
+    """A place in a queue that is in order of classes."""
 
-    __slots__ = ("rank",)
+    __slots__ = ("order",)
 
-    def __init__(self, queued_at: float, expires: float, rank: float) -> None:
+    def __init__(self, queued_at: float, expires: float, order: int) -> None:
         super().__init__(queued_at, expires)
-        self.rank = rank
+        self.order = order
 
 
-_rank_of = attrgetter("rank")
+_order = attrgetter("order")
 
 
 class PriorityGate(AdaptiveGate):
@@ -44,26 +47,34 @@ class PriorityGate(AdaptiveGate):
 
     The law still says how many may run at once, and whether there is an overload. What it would
     refuse is then no longer whoever comes at the wrong moment: a `Cutoff` refuses by rank, before
-    there is anything left for the law to refuse, and who waits for a slot waits in order of rank.
+    there is anything left for the law to refuse, and the queue for slots is in order of classes.
 
     Args:
         law: moves the limit.
         ranking: tells how important a request is.
-        max_wait: seconds of waiting that are in order, if the law allows less in the queue.
+        max_wait: seconds of waiting that are in order.
+        queue_timeout: most seconds a request may wait for a slot.
         options: as for `AdaptiveGate`.
     """
 
     def __init__(
-        self, law: Law, ranking: Ranking, *, max_wait: float = 0.1, **options: Any
+        self,
+        law: Law,
+        ranking: Ranking,
+        *,
+        max_wait: float = 0.1,
+        queue_timeout: float = 5.0,
+        **options: Any,
     ) -> None:
         super().__init__(law, **options)
         self.ranking = ranking
         self.cutoff = Hold(ranking) if ranking.sticky else Cutoff()
         self._max_wait = max_wait
+        self._queue_timeout = queue_timeout
         self._line: float | None = None
         self._outranked = 0  # refused by rank in this window
         self._passed = 0  # ahead, and not seen again in this window
-        self._opened = (0, 0, 0)  # admitted, running and queued when the window opened
+        self._opened = self._totals()
 
     def snapshot(self) -> GateSnapshot:
         """Return the state, with the rank from which on requests are refused."""
@@ -123,8 +134,10 @@ class PriorityGate(AdaptiveGate):
             # Where only the loop can say how long a request waited, it knows nothing of this queue.
             waited = max(waited, backlog / max(1.0, self.cutoff.arriving))
         queue = self._queue
-        ahead = len(queue) if self.ranking.sticky else bisect_right(queue, rank, key=_rank_of)
+        ahead = len(queue) if self.ranking.sticky else bisect_right(queue, int(rank), key=_order)
         allowed = max(self._max_wait, self._patience(0.0))
+        if not self.ranking.sticky:
+            allowed = min(allowed, max(FINEST, BATCH / max(1.0, self.cutoff.done)))
         return (waited + ahead / max(1.0, self.cutoff.done)) / allowed
 
     def _full(self, exchange: Exchange, now: float) -> Reply | Ticket:
@@ -136,20 +149,24 @@ class PriorityGate(AdaptiveGate):
             rank = self.ranking.rank(exchange, now)
             if not self._alert():
                 self.cutoff.count(rank)
-        # Users who are let in together are served as they come.
-        order = float(int(rank)) if self.ranking.sticky else rank
+        order = int(rank)  # within a class, first come, first served
         if len(queue) >= most:
             reply = self._refuse("saturated" if self.law.saturated else "queue_full")
             worst: Any = queue[-1]
-            if order >= worst.rank:
+            if order >= worst.order:
                 return reply
             queue.pop()
             worst.refuse(reply)
-        ticket = RankedTicket(now, now + self._patience(now) * self._favour(rank), order)
-        insort(queue, ticket, key=_rank_of)
+        patience = min(self._queue_timeout, self._patience(now) * self._favour(rank))
+        ticket = RankedTicket(now, now + patience, order)
+        insort(queue, ticket, key=_order)
         return ticket
 
+    def _totals(self) -> tuple[int, int, int, int]:
+        return self.admitted, sum(self.refused.values()), self.inflight, self.queued
+
     def _favour(self, rank: float) -> float:
+        """Return by which factor a request may wait longer than the law says."""
         cutoff = self.cutoff
         if not cutoff.active:
             return FAVOUR if rank < NORMAL else 1.0
@@ -158,12 +175,9 @@ class PriorityGate(AdaptiveGate):
         return FAVOUR if rank < cutoff.below(SAFE * cutoff.capacity) else 1.0
 
     def _close_window(self, now: float, senses: Senses, before: Senses) -> None:
-        admitted, running, queued = self._opened
-        refused = sum(self.refused.values()) - self._counted[1]
-        done = self.admitted - admitted - (self.inflight - running)
-        arrivals = self.admitted - admitted + refused + self.queued - queued
-        waits, self._opened = self.queued > 0, (self.admitted, self.inflight, self.queued)
-        peak, limit = self._peak, self.limit
+        opened, self._opened = self._opened, self._totals()
+        admitted, refused, running, queued = map(sub, self._opened, opened)
+        waits, peak, limit = self.queued > 0, self._peak, self.limit
         super()._close_window(now, senses, before)
         if refused > self._outranked:
             self.cutoff.start()
@@ -171,7 +185,16 @@ class PriorityGate(AdaptiveGate):
         pressed = refused > 0 or waits
         spare = not waits and (self._utilization or 0.0) < BUSY and peak < BOUND * limit
         waited = self._waits[-1] if self.law.alert and self._waits else None
-        flow = Flow(senses.at - before.at, arrivals, done, waited, pressed, spare)
-        self.cutoff.update(flow)
+        self.cutoff.update(
+            Flow(
+                length=senses.at - before.at,
+                # A grant that was given back is taken back from the admitted.
+                arrivals=max(0, admitted + refused + queued),
+                done=max(0, admitted - running),
+                waited=waited,
+                pressed=pressed,
+                spare=spare,
+            )
+        )
         if not self.cutoff.active:
             self._line = None
