@@ -142,6 +142,12 @@ class Client:
         self.close()
 
 
+def get(server: Address, path: str = "/", timeout: float = 10.0) -> Answer:
+    """Ask on a connection of its own."""
+    with Client(server) as client:
+        return client.get(path, timeout)
+
+
 def _end(data: bytes) -> int | None:
     """Where the first response in `data` ends; None = not known yet."""
     head, found, body = data.partition(b"\r\n\r\n")

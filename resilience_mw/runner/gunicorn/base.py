@@ -143,6 +143,9 @@ class Adapted(Worker):
         self.forced("stopped at once")
         super().handle_quit(sig, frame)
 
+    def end_process(self) -> None:
+        """Do what ends the process, beyond returning."""
+
     def forced(self, why: str = "") -> bool:
         """Note and log that requests are cut off; returns whether there are any."""
         if not self.serving:

@@ -17,6 +17,7 @@ ARITY = {
     "when_ready": 1,
     "pre_fork": 2,
     "post_worker_init": 1,
+    "worker_exit": 2,
     "child_exit": 2,
     "on_exit": 1,
 }

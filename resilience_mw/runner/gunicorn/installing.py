@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from typing import Any
 
 from ...exceptions import ConfigError
@@ -39,6 +40,7 @@ def install(server: Any, exported: dict[str, int]) -> None:
     for name in ("when_ready", "pre_fork", "child_exit", "on_exit"):
         _add(cfg, name, getattr(master, name))
     _add(cfg, "post_worker_init", protect_app)
+    _add(cfg, "worker_exit", end_process)
     server.worker_class = adapted(server.worker_class, master)
 
 
@@ -56,6 +58,12 @@ def protect_app(worker: Any) -> None:
     """Put the app of a worker that has just loaded it behind `protect()`, unless it is already."""
     if isinstance(worker, Adapted):
         worker.protect_app()
+
+
+def end_process(server: Any, worker: Any) -> None:
+    """Let nothing that still runs in a worker keep its process, once all else is done."""
+    if isinstance(worker, Adapted) and worker.pid == os.getpid():
+        worker.end_process()
 
 
 def _add(cfg: Any, name: str, ours: Any) -> None:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
+import os
 import selectors
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -188,6 +191,15 @@ class ThreadMixin(WSGIAdapted):
         """Serve, and at the end answer for what is still running."""
         super().run()
         self.give_up()
+
+    def end_process(self) -> None:
+        """End it although threads are running, for which the interpreter would wait."""
+        if self.serving:
+            logging.shutdown()
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(OSError, ValueError):
+                    stream.flush()
+            os._exit(0)
 
     def _unwatch(self, conn: Connection) -> None:
         with contextlib.suppress(OSError, KeyError, ValueError):
