@@ -59,6 +59,7 @@ class Scenario:
 
     def _run(self, gate: AdaptiveGate) -> Result:
         critical, normal = (share * self.most / self.highest for share in self.classes)
+        normal = min(normal, 1.0 - critical)
         load = Load(
             steps=[(seconds, factor * self.capacity) for seconds, factor in self.steps],
             new_connections=self.case.new_connections,
