@@ -87,7 +87,7 @@ async def _http(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def _read(receive: Receive) -> bytes | None:
-    body = b""
+    body: bytes = b""
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":

@@ -6,7 +6,6 @@ import re
 import signal
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -79,6 +78,10 @@ def test_nothing_fails_while_the_server_stops(worker, serve: Callable[[Server], 
     assert get(server, "/readyz").status == 200
     stop = Stop(server)
 
+    def ready() -> int:
+        stop.wait(0.2)
+        return get(server, "/readyz").status
+
     def half_head() -> Answer:
         stop.wait(0.4)  # its own deadline is a second
         half.send(b"st: test\r\n\r\n")
@@ -96,7 +99,7 @@ def test_nothing_fails_while_the_server_stops(worker, serve: Callable[[Server], 
         return 0.0
 
     seen = together(
-        ready=lambda: (time.sleep(0.2), get(server, "/readyz").status)[1],
+        ready=ready,
         live=lambda: get(server, "/livez").status,
         running=lambda: running.read(),
         streaming=lambda: streaming.read(),

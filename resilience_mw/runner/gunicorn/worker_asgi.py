@@ -10,7 +10,7 @@ import gunicorn.workers.gasgi
 
 from ..drain import MARGIN
 from .base import LINGER, Adapted
-from .protocol import TimedProtocol
+from .asgi_protocol import TimedProtocol
 
 PERIOD = 0.05
 """Seconds between two looks at what is still open while draining."""
@@ -87,6 +87,7 @@ class LoopMixin(Adapted):
         for server in self.servers:
             server.close()
         begun = self.loop.time()
+        await asyncio.sleep(PERIOD)  # who was accepted in this very turn is not counted yet
         until = begun + self.force.drain
         idle_from = begun if self.closing else min(begun + LINGER, until)
         while self.nr_conns > 0 and not self._quick_shutdown:

@@ -19,6 +19,7 @@ from uvicorn.config import STARTUP_FAILURE
 
 from ...config import Config
 from ..uvicorn import Server, UvicornConfig
+from ..wrap import Wrapped
 from .base import Adapted
 from .shared import FORCED, LEAVING
 
@@ -83,6 +84,13 @@ class UvicornMixin(Adapted):
         return config
 
 
+class Undrained(Wrapped):
+    """An app whose readiness is not turned by the end of one worker: a reload is no stop."""
+
+    def drain(self) -> None:
+        """Leave it to the layer of the worker, which hears of a stop from the master."""
+
+
 class WorkerServer(Server):
     """Our server without a delay of its own, and with the signals of a Gunicorn worker.
 
@@ -94,6 +102,12 @@ class WorkerServer(Server):
         super().__init__(worker.uvicorn_config())
         self._worker = worker
         self._progress = worker.progress
+
+    def _load(self) -> bool:
+        loaded = super()._load()
+        if loaded:
+            self.config.wrapped = Undrained(**vars(self.config.wrapped))
+        return loaded
 
     def close_after_these(self) -> None:
         """Let every response from now on be the last of its connection."""
