@@ -19,6 +19,7 @@ Sources: a threshold on ranks that follows a share: DAGOR (Zhou et al., SoCC 201
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -31,8 +32,8 @@ MEMORY = 1.0
 """Seconds from which capacity and arrivals are taken."""
 RECENT = 0.5
 """Seconds from which capacity is taken at the outset of an overload."""
-FEW, LONG = 10, 10.0
-"""Completions that make a rate: where they take longer, more is remembered, up to ``LONG`` s."""
+FEW, WINDOWS = 10, 100
+"""Completions that make a rate: where they take longer, more is remembered, up to 100 windows."""
 SOON = 0.3
 """Seconds after which a jump of the load is noticed: then nothing is remembered."""
 JUMP = 0.25
@@ -75,7 +76,9 @@ class Cutoff:
         self.rates = [0.0] * len(CLASSES)
         """Arrivals a second by class; 0 until ranks were counted."""
         self._counts = [0.0] * len(CLASSES)
-        self._soon = 0.0
+        self._past: deque[tuple[float, int]] = deque(maxlen=WINDOWS)
+        self._soon = 0.0  # arrivals a second of late
+        self._catching_up = 0.0  # seconds for which they stand for all
         self._waited: float | None = None
         self._calm = 0.0
 
@@ -114,28 +117,31 @@ class Cutoff:
 
     def update(self, flow: Flow) -> None:
         """End a window."""
-        rate = flow.done / flow.length
-        self.done += self._weight(flow, RECENT) * (rate - self.done)
+        self._past.append((flow.length, flow.done))
+        self.done = self._completions(RECENT)
         jumped = self._listen(flow)
         if not self.active:
             return
-        self._move(flow, rate, jumped)
+        self._move(flow, jumped)
         self._calm = 0.0 if flow.pressed else self._calm + flow.length
         self.active = self._calm < REST
 
-    def _move(self, flow: Flow, rate: float, jumped: bool) -> None:
+    def _move(self, flow: Flow, jumped: bool) -> None:
         if flow.spare:
             most = between(LINE, 0.0) * self.arriving
             self.capacity = max(self.capacity, min(SPARE * self.capacity, most))
         else:
-            self.capacity += self._weight(flow, MEMORY) * (rate - self.capacity)
+            self.capacity += min(1.0, flow.length / MEMORY) * (self.done - self.capacity)
 
-    def _weight(self, flow: Flow, memory: float) -> float:
-        """Return how much a window counts against what is remembered for ``memory`` seconds."""
-        # The greater rate: a worker that has idled must learn at once how fast it can be.
-        rate = max(self.done, flow.done / flow.length)
-        memory = max(memory, min(LONG, FEW / rate)) if rate else memory
-        return flow.length / max(flow.length, memory)
+    def _completions(self, memory: float) -> float:
+        """Return completions a second, of the last ``memory`` seconds or of `FEW` completions."""
+        seconds, number = 0.0, 0
+        for length, done in reversed(self._past):
+            seconds += length
+            number += done
+            if seconds >= memory and number >= FEW:
+                break
+        return number / seconds
 
     def _listen(self, flow: Flow) -> bool:
         """Take the arrivals of a window; returns whether the load has jumped."""
@@ -149,7 +155,13 @@ class Cutoff:
         self._soon += min(1.0, span / SOON) * (rate - self._soon)
         chance = math.sqrt(max(total, self._soon) / (2.0 * SOON))
         jumped = abs(self._soon - total) > JUMP * total + 4.0 * chance
-        total = self._soon if jumped else total + min(1.0, span / self.memory) * (rate - total)
+        if jumped:
+            self._catching_up = 3.0 * SOON
+        if self._catching_up > 0.0:
+            self._catching_up -= span
+            total = self._soon
+        else:
+            total += min(1.0, span / self.memory) * (rate - total)
         self.rates = [total * count / known for count in self._counts]
         self._counts = [count * (1.0 - min(0.9, flow.length / 3.0)) for count in self._counts]
         return jumped

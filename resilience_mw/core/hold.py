@@ -22,9 +22,11 @@ from .ranking import Ranking
 
 SETTLE = 5.0
 """Seconds for which the line is looked for."""
-EDGE = 0.06
+STEADY = 3.0
+"""The last seconds of these, which tell what can be served."""
+EDGE = 0.04
 """Share of capacity on the edge."""
-STEP = 0.05
+STEP = 0.03
 """Share of capacity by which the line moves within a minute; at its end, half of it."""
 SHUT, OPEN = 2.0, 0.5
 """Waits (in multiples of what is allowed) that shut the edge out and let it in again."""
@@ -51,7 +53,6 @@ class Hold(Cutoff):
         super().__init__()
         self._ranking = ranking
         self._cohorts = Cohorts(ranking.places)
-        self._steady = 0.0  # completions a second, of the last two seconds
         self._settling = 0.0  # seconds that are left
         self._unit = 0.0  # capacity as a share of arrivals, when the line was fixed
         self._let_in = 1.0  # share of capacity
@@ -70,7 +71,6 @@ class Hold(Cutoff):
         """Let ranks decide from now on, if enough is known; returns whether they do."""
         if not self.active and super().start():
             self._settling = SETTLE
-            self._steady = self.done
         return self.active
 
     def line(self, delay: float) -> float:
@@ -86,10 +86,9 @@ class Hold(Cutoff):
             let_in *= max(LEAST, 1.0 - STEEP * (delay - STORM))
         return self._cohorts.line(let_in * self._unit)
 
-    def _move(self, flow: Flow, rate: float, jumped: bool) -> None:
-        super()._move(flow, rate, jumped)
+    def _move(self, flow: Flow, jumped: bool) -> None:
+        super()._move(flow, jumped)
         length = flow.length
-        self._steady += self._weight(flow, 2.0) * (rate - self._steady)
         self._cohorts.age(length)
         delay, longest = self._sum / max(1, self._number), self._longest
         self._sum = self._longest = 0.0
@@ -100,7 +99,7 @@ class Hold(Cutoff):
             self._settling -= length
             if self._settling <= 0.0:
                 self._let_in, self._shut = 1.0, False
-                self._unit = self._steady / (self.arriving or 1.0)
+                self._unit = self._completions(STEADY) / (self.arriving or 1.0)
                 self._begin()
         else:
             self._adjust(length, delay, longest)

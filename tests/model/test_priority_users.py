@@ -14,7 +14,7 @@ from resilience_mw.testing import Result
 from tests.model.ranked import Scenario, admitted
 from tests.model.workloads import KEPT
 
-USERS = 600
+USERS = 1500
 OURS = Random(4).choices(range(USERS), k=60_000)
 """Whose request is which."""
 NORMAL_ONLY = (0.0, 100.0)
