@@ -61,14 +61,7 @@ GTHREAD = Family(
     "gunicorn.workers.gthread.ThreadWorker",
     "resilience_mw.runner.gunicorn.worker_gthread.ThreadMixin",
     threads=True,
-    cannot=(
-        _NO_INTERRUPT,
-        (
-            "runner.shutdown_timeout",
-            "a thread that is still running then is answered for with 503, and ends with the "
-            "process",
-        ),
-    ),
+    cannot=(_NO_INTERRUPT,),
 )
 GEVENT = Family(
     "gevent",

@@ -71,14 +71,23 @@ def from_conf(namespace: Mapping[str, Any]) -> Resolved:
         ConfigError: a variable is unknown, or its value breaks a rule.
     """
     given = namespace.get(VARIABLE)
-    single = _single(namespace)
-    if isinstance(given, Config):
-        return resolve(given, settings=single)
-    resolve(settings=given)  # what is wrong with the mapping is said in its own name
-    merged = {section: dict(values) for section, values in (given or {}).items()}
-    for section, values in single.items():
+    return resolve(given if isinstance(given, Config) else None, settings=variables(namespace))
+
+
+def variables(namespace: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the variables of a ``gunicorn.conf.py`` that are settings, by section and name.
+
+    Raises:
+        ConfigError: a variable is unknown, or its value breaks a rule.
+    """
+    given = namespace.get(VARIABLE)
+    merged: dict[str, dict[str, Any]] = {}
+    if not isinstance(given, Config):
+        resolve(settings=given)  # what is wrong with the mapping is said in its own name
+        merged = {section: dict(values) for section, values in (given or {}).items()}
+    for section, values in _single(namespace).items():
         merged.setdefault(section, {}).update(values)
-    return resolve(settings=merged)
+    return merged
 
 
 def in_force(cfg: Any, exported: Mapping[str, int]) -> InForce:

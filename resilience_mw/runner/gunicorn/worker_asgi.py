@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import gunicorn.workers.gasgi
 
 from ..drain import MARGIN
-from .base import LINGER, Adapted
 from .asgi_protocol import TimedProtocol
+from .base import LINGER, Adapted
 
 PERIOD = 0.05
 """Seconds between two looks at what is still open while draining."""

@@ -24,6 +24,21 @@ PERIOD = 0.05
 """Seconds between two looks at what is still open while draining."""
 
 
+class Listening:
+    """What a connection's greenlet asks of the listener, which may be closed by then.
+
+    Args:
+        address: where it listens.
+    """
+
+    def __init__(self, address: Any) -> None:
+        self.address = address
+
+    def getsockname(self) -> Any:
+        """Return the address."""
+        return self.address
+
+
 class GeventMixin(WSGIAdapted):
     """Ends its connections one by one instead of waiting for all of them."""
 
@@ -85,7 +100,8 @@ class GeventMixin(WSGIAdapted):
         sock.setblocking(1)
         tls = {"ssl_context": ssl_context(self.cfg)} if self.cfg.is_ssl else {}
         pool = gevent.pool.Pool(self.worker_connections)
-        server = gevent.server.StreamServer(sock, partial(self.handle, sock), spawn=pool, **tls)
+        handle = partial(self.handle, Listening(sock.getsockname()))
+        server = gevent.server.StreamServer(sock, handle, spawn=pool, **tls)
         if self.cfg.workers > 1:
             server.max_accept = 1  # so that one worker does not take what others have time for
         server.start()

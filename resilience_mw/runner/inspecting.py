@@ -1,0 +1,97 @@
+"""Look at an app for what contradicts the options: routes on probe paths, middlewares outside."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..config import Health
+from .wrap import _django_settings, guards_of, is_wrapped
+
+_DEEPEST = 30
+
+
+def settings_of(app: Any) -> Mapping[str, Mapping[str, Any]]:
+    """Return the options that the app's framework holds in its own settings: Django, Flask."""
+    flask = sys.modules.get("flask")
+    if flask is not None and isinstance(app, flask.Flask):
+        from ..flask import _settings
+
+        return _settings(app.config) or {}
+    return _django_settings(app) or {}
+
+
+def shadowed(app: Any, health: Health) -> tuple[str, ...]:
+    """Return the probe paths for which the app has a route of its own.
+
+    Routes of Starlette, FastAPI, Flask and Django are looked at; one that takes any path is none.
+    """
+    paths = (health.live_path, health.ready_path, health.startup_path)
+    return tuple(path for path in paths if any(_routes(node, path) for node in _chain(app)))
+
+
+def outside(app: Any) -> tuple[str, ...]:
+    """Return the names of middlewares outside of our guard that are `BaseHTTPMiddleware`."""
+    module = sys.modules.get("starlette.middleware.base")
+    if module is None or not is_wrapped(app):
+        return ()  # the runner will put ours around everything
+    found = []
+    for node in _chain(app):
+        if guards_of(node)[:1] == [node]:
+            break
+        kinds = [type(node), *_user_middlewares(node)]
+        for kind in kinds:
+            if inspect.isclass(kind) and issubclass(kind, module.BaseHTTPMiddleware):
+                found.append(kind.__name__)
+            elif _is_ours(kind):
+                return tuple(found)
+    return tuple(found)
+
+
+def _chain(app: Any) -> Iterator[Any]:
+    """Yield an app and what it wraps, outermost first."""
+    for _ in range(_DEEPEST):
+        if app is None:
+            return
+        yield app
+        own = getattr(app, "__dict__", {})
+        bound = getattr(own.get("wsgi_app"), "app", None)
+        app = own.get("app") or own.get("wsgi_app") or bound or getattr(app, "__self__", None)
+
+
+def _user_middlewares(node: Any) -> list[Any]:
+    return [getattr(entry, "cls", None) for entry in getattr(node, "user_middleware", None) or ()]
+
+
+def _is_ours(kind: Any) -> bool:
+    return inspect.isclass(kind) and kind.__module__.startswith("resilience_mw.")
+
+
+def _routes(node: Any, path: str) -> bool:
+    if hasattr(node, "url_map"):
+        return any(str(rule.rule) == path for rule in node.url_map.iter_rules())
+    if "django.core.handlers.base" in sys.modules and hasattr(node, "get_response"):
+        return _django_routes(path)
+    return any(
+        pattern.match(path) is not None and not _takes_any(route)
+        for route in getattr(node, "routes", None) or ()
+        if isinstance(pattern := getattr(route, "path_regex", None), re.Pattern)
+    )
+
+
+def _takes_any(route: Any) -> bool:
+    """Whether a route is a catch-all or a mount, which says nothing of this path."""
+    return "{" in getattr(route, "path", "") or hasattr(route, "routes")
+
+
+def _django_routes(path: str) -> bool:
+    from django.urls import Resolver404, resolve
+
+    try:
+        match = resolve(path)
+    except Resolver404:
+        return False
+    return not match.kwargs and not match.args

@@ -1,0 +1,62 @@
+"""Apps to be checked, some of them with something to find."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from flask import Flask
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.types import ASGIApp
+
+from resilience_mw import protect
+from resilience_mw.asgi import BackpressureMiddleware
+from resilience_mw.flask import Resilience
+
+fastapi = FastAPI()
+
+
+@fastapi.get("/")
+async def hello() -> str:
+    """Answer."""
+    return "hello"
+
+
+with_probe = FastAPI()
+
+
+@with_probe.get("/readyz")
+@with_probe.get("/{anything}")
+async def ready() -> str:
+    """Be shadowed by our own probe; the other route takes anything and says nothing of it."""
+    return "ready"
+
+
+protected = protect(with_probe)
+
+
+class Timing(BaseHTTPMiddleware):
+    """A middleware that stands outside of ours."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__(app)
+
+
+slowed = FastAPI()
+slowed.add_middleware(BackpressureMiddleware)
+slowed.add_middleware(Timing)
+
+inside = FastAPI()
+inside.add_middleware(Timing)
+inside.add_middleware(BackpressureMiddleware)
+
+flask = Flask(__name__)
+flask.config["RESILIENCE"] = {"limit": {"max_concurrent_requests": 4}}
+
+
+@flask.get("/livez")
+def live() -> str:
+    """Be shadowed."""
+    return "live"
+
+
+extended = Flask(__name__)
+Resilience(extended)

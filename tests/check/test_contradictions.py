@@ -1,0 +1,93 @@
+"""The rules of `resilience-mw check`, each at its edge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from resilience_mw import Backpressure, Config, Deadline, Limit, Runner
+from resilience_mw.runner.contradictions import Surroundings, contradictions
+
+AROUND = Surroundings()
+
+
+def rules(config: Config, **around: object) -> dict[str, str]:
+    """Return what was found: level by rule."""
+    found = contradictions(config, replace(AROUND, **around))  # type: ignore[arg-type]
+    return {finding.rule: finding.level for finding in found}
+
+
+def test_the_defaults_agree():
+    """Behind a balancer of sixty seconds, within thirty of grace."""
+    assert rules(Config()) == {}
+
+
+CASES = [
+    ("keep_alive", "error", Runner(keep_alive_timeout=60), {}, Runner(keep_alive_timeout=60.5), {}),
+    ("keep_alive", "error", Runner(), {"keep_alive": 2}, Runner(), {"keep_alive": 61}),
+    ("keep_alive", "error", Runner(), {"lb_idle": 65}, Runner(), {"lb_idle": 64}),
+    ("headers", "warning", Runner(headers_timeout=65), {}, Runner(headers_timeout=65.1), {}),
+    ("grace", "error", Runner(drain_delay=4), {}, Runner(drain_delay=3), {}),
+    ("grace", "error", Runner(), {"grace": 29}, Runner(), {"grace": 30}),
+    (
+        *("graceful_timeout", "warning", Runner(), {"graceful_timeout": 26}),
+        *(Runner(), {"graceful_timeout": 27}),
+    ),
+    (
+        *("queue_wait", "error", Backpressure(queue_timeout=30), {}),
+        *(Backpressure(queue_timeout=29), {}),
+    ),
+    ("queue_wait", "error", Deadline(timeout=5), {}, Deadline(timeout=None), {}),
+    (
+        *("worker_timeout", "warning", Deadline(timeout=35), {"worker_timeout": 35}),
+        *(Deadline(timeout=34), {"worker_timeout": 35}),
+    ),
+    (
+        *("worker_timeout", "error", Deadline(), {"worker_timeout": 30, "one_at_a_time": True}),
+        *(Deadline(), {"worker_timeout": 0, "one_at_a_time": True}),
+    ),
+    (
+        *("threads", "error", Limit(max_concurrent_requests=8), {"threads": 8}),
+        *(Limit(max_concurrent_requests=7), {"threads": 8}),
+    ),
+    (
+        *("sync_queue", "warning", Backpressure(), {"one_at_a_time": True}),
+        *(Backpressure(queue_size=0), {"one_at_a_time": True}),
+    ),
+    ("limit_concurrency", "warning", Limit(), {"limit_concurrency": 10}, Limit(), {}),
+    ("probe_path", "warning", Limit(), {"shadowed": ("/readyz",)}, Limit(), {}),
+    ("base_http_middleware", "warning", Limit(), {"outside": ("Timing",)}, Limit(), {}),
+    (
+        *("worker_class", "warning", Limit(), {"cannot": (("deadline.timeout", "it cannot"),)}),
+        *(Limit(), {}),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "level", "wrong", "around", "right", "better"),
+    CASES,
+    ids=[f"{case[0]}-{number}" for number, case in enumerate(CASES)],
+)
+def test_each_rule_at_its_edge(rule, level, wrong, around, right, better):
+    """One step further it is found, one step less it is not."""
+    assert rules(Config(**{wrong.section: wrong}), **around).get(rule) == level
+    assert rule not in rules(Config(**{right.section: right}), **better)
+
+
+def test_a_finding_holds_the_two_numbers_and_the_rule():
+    """In its message, and apart for whoever reads it by program."""
+    (finding,) = contradictions(Config(runner=Runner(keep_alive_timeout=5)), Surroundings())[:1]
+    assert finding.numbers == {"runner.keep_alive_timeout": 5.0, "lb_idle": 60.0}
+    assert finding.message.startswith(
+        "keep-alive (5 s) must be > the balancer's idle timeout (60 s): "
+    )
+
+
+def test_errors_come_first():
+    """Whatever the order in which they are found."""
+    config = Config(runner=Runner(headers_timeout=1, drain_delay=60))
+    levels = [finding.level for finding in contradictions(config, Surroundings())]
+    assert levels == sorted(levels)
+    assert set(levels) == {"error", "warning"}
