@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import threading
 import time
+import types
 from typing import Any
 
 import anyio
@@ -23,7 +25,7 @@ from resilience_mw.asgi import Guard
 from resilience_mw.asgi.pulse import PERIOD
 from resilience_mw.core import DeadlinePolicy, Gate
 
-from .harness import PATIENCE, Exchange, call, run, until
+from .harness import PATIENCE, Exchange, Holding, call, run, until
 
 SOON = 0.04
 
@@ -199,6 +201,32 @@ def test_a_deadline_of_the_apps_own_is_left_to_work():
 
         guard = Guard(app, DeadlinePolicy(PATIENCE))
         assert (await call(guard)).text == b"in time"
+        guard.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize("module", ["absent", "strange"])
+def test_without_anyio_or_with_another_one_deadlines_still_answer(module, monkeypatch):
+    """Where it is not loaded nothing can be shielded; where it has changed, all may be."""
+    name = "anyio._backends._asyncio"
+    if module == "absent":
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    else:
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+
+    async def main():
+        holding, gate = Holding(), Gate(1)
+        guard = Guard(holding, DeadlinePolicy(SOON), gate)
+        exchange = Exchange()
+        task = exchange.start(guard)
+        await until(lambda: len(exchange.sent) == 2)
+        assert exchange.status == 504
+        await asyncio.sleep(PERIOD * 2)
+        assert gate.inflight == (module == "strange")
+        holding.go.set()
+        await task
+        assert gate.inflight == 0
         guard.close()
 
     run(main())

@@ -44,6 +44,7 @@ def test_a_policy_need_only_say_who_enters():
     policy, ticket = Policy(), Ticket(0.0, 1.0)
     with pytest.raises(NotImplementedError):
         policy.enter(Request())
+    assert policy.ahead(Request()) is None
     policy.tick(1.0)
     policy.drain()
     assert policy.exit is None

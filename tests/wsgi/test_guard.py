@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import io
 import logging
 import os
 import socket
 import sys
 import threading
 import time
+import weakref
 from typing import Any
 
 import pytest
@@ -194,6 +196,18 @@ def test_a_server_that_raises_from_start_response_is_heard():
     with pytest.raises(ValueError, match="late"):
         guard(environ(), start_response)
     assert gate.inflight == 0
+
+
+def test_the_peer_is_who_is_connected():
+    """By the environ where the socket cannot be reached."""
+    peers = []
+
+    class Asking(Policy):
+        def enter(self, exchange):
+            peers.append(exchange.peer)
+
+    call(Guard(hello, Asking()))
+    assert peers == ["127.0.0.1"]
 
 
 def test_no_answer_has_a_hop_by_hop_header():
@@ -682,6 +696,11 @@ def test_a_finished_request_keeps_nothing_alive():
         for _ in range(50):
             call(guard)
         assert len(gc.get_objects()) - before < 50
+        upload = io.BytesIO(b"x")
+        token = weakref.ref(upload)
+        call(guard, **{"wsgi.input": upload})
+        del upload
+        assert token() is None
     finally:
         gc.enable()
 
