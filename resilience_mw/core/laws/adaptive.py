@@ -108,6 +108,7 @@ class Adaptive:
         self._threads = False
         self._busy = 0.0
         self._hot = False  # the loop has had no time left for a second
+        self._full = False  # the loop has had no time left for a window
         self._long = False  # the last window's turns were too long
         self._least: float | None = None  # wait seen in this window
         self._since = self._now = 0.0
@@ -128,12 +129,13 @@ class Adaptive:
             self._least = waited
         if self._threads:
             return "waited" if self.saturated and self._skips(waited) else None
-        if not self._hot:
+        if not (self._hot or self._full):
             return None
-        if waited > (self._longest if self.saturated else self._calm):
+        sure = self.saturated and self._hot
+        if waited > (self._longest if sure else self._calm):
             self._overload()
             return "waited"
-        return "saturated" if self.saturated and backlog > BACKLOG else None
+        return "saturated" if sure and backlog > BACKLOG else None
 
     def patience(self, now: float) -> float:
         """Return for how many seconds a request may wait in the gate's queue from now on."""
@@ -174,7 +176,9 @@ class Adaptive:
             self._calm = max(CALM * self.max_wait, BURST * self._work)
         limit = int(min(self.turns, self.latency.limit))
         self.limit = max(self.min_limit, min(self.max_limit, limit))
-        self.alert = self._hot or self._threads
+        # A second is too long to wait for proof where a queue of three waits stands already.
+        self._full = window.utilization >= self.elu_max
+        self.alert = self._hot or self._full or self._threads
         return self.limit
 
     def _remember(self, window: Window) -> tuple[Rates, float]:
