@@ -89,11 +89,15 @@ async def wait_for(
     loop = asyncio.get_running_loop()
     settled: asyncio.Future[None] = loop.create_future()
 
-    def wake() -> None:
-        # A loop that was closed under a waiting task cannot be woken: the slot comes back when
-        # the task is collected.
-        if not settled.done() and not loop.is_closed():
+    def settle() -> None:
+        if not settled.done():
             settled.set_result(None)
+
+    def wake() -> None:
+        if asyncio._get_running_loop() is loop:
+            settle()
+        elif not loop.is_closed():  # if it is, the slot comes back when the task is collected
+            loop.call_soon_threadsafe(settle)  # a drain, from another thread
 
     ticket.wake = wake
     until = ticket.expires if deadline is None else min(ticket.expires, deadline)
