@@ -7,6 +7,9 @@ import os
 import time
 from typing import Any
 
+from resilience_mw.asgi import Guard
+from resilience_mw.core import Gate, HealthPolicy
+
 SHUTDOWN = float(os.environ.get("APP_SHUTDOWN", "0"))
 STARTUP = float(os.environ.get("APP_STARTUP", "0"))
 
@@ -29,6 +32,8 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 async def lifespan(receive: Any, send: Any) -> None:
     """Start and end slowly, if told so, and say so."""
     await receive()
+    if os.environ.get("APP_DIES"):
+        os._exit(7)
     try:
         await asyncio.sleep(STARTUP)
     except asyncio.CancelledError:
@@ -56,7 +61,7 @@ async def websocket(receive: Any, send: Any) -> None:
 async def http(scope: Any, receive: Any, send: Any) -> None:
     """`/slow/2` waits 2 s, `/stream/2` sends for 2 s, `/block/2` blocks the loop, `/echo` reads."""
     _, kind, *rest = scope["path"].split("/")
-    seconds = float(rest[0]) if rest else 0.0
+    seconds = float(rest[0]) if rest and rest[0] else 0.0
     body = b"done"
     if kind == "slow":
         await asyncio.sleep(seconds)
@@ -66,6 +71,10 @@ async def http(scope: Any, receive: Any, send: Any) -> None:
         body = await read(receive)
     elif kind == "pid":
         body = str(os.getpid()).encode()
+    elif kind == "big":
+        body = bytes(50_000_000)
+    elif kind == "say":
+        body = rest[0].encode()
     elif kind == "die":
         os._exit(9)
     elif kind == "arrived":
@@ -107,3 +116,35 @@ def wsgi(environ: Any, start_response: Any) -> list[bytes]:
     """Answer at once."""
     start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "4")])
     return [b"wsgi"]
+
+
+queued = Guard(app, HealthPolicy(), Gate(1, max_queue=10, max_wait=60.0, exempt=("/x",)))
+"""One at a time, and others wait."""
+
+
+class Counted(Guard):
+    """A guard that knows how often it was called, which a refusal in the protocol does not do."""
+
+    calls = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            self.calls += 1
+        await super().__call__(scope, receive, send)
+
+
+async def counting(scope: Any, receive: Any, send: Any) -> None:
+    """Tell how often the guard was called."""
+    if scope["type"] == "http" and scope["path"] == "/calls":
+        scope = {**scope, "path": f"/say/{one.calls}"}
+    await app(scope, receive, send)
+
+
+one = Counted(counting, HealthPolicy(), Gate(1, exempt=("/calls",)))
+"""One at a time, and others are refused."""
+
+
+async def bare(scope: Any, receive: Any, send: Any) -> None:
+    """An app that knows no lifespan."""
+    assert scope["type"] == "http"
+    await http(scope, receive, send)

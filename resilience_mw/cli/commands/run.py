@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import logging
 import os
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 from resilience_mw.cli.flags import option_flags
 from resilience_mw.config import Config, resolve
+from resilience_mw.config.wording import plain
 from resilience_mw.exceptions import ConfigError
-from resilience_mw.interface import interface_of
+from resilience_mw.interface import Interface, interface_of
 
 DID_NOT_START = 3
 
-SERVERS = {"asgi": "uvicorn", "wsgi": "gunicorn"}
+SERVERS: dict[Interface, str] = {"asgi": "uvicorn", "wsgi": "gunicorn"}
+
+INTERFACES = tuple(SERVERS)
 
 logger = logging.getLogger("resilience_mw")
 
@@ -45,6 +49,13 @@ logger = logging.getLogger("resilience_mw")
     default=1,
     show_default=True,
     help="Processes. Limits are for each of them.",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(1, 1024),
+    default=8,
+    show_default=True,
+    help="Gunicorn's threads in each process, for a WSGI app.",
 )
 @click.option(
     "--http",
@@ -75,33 +86,61 @@ def command(app: str, server: str, flags: dict[str, str], **options: Any) -> int
     config = resolve(Config(), flags=flags).config
     module, _, attribute = app.partition(":")
     if not module or not attribute:
-        raise click.UsageError(f'APP must be "module:attribute", got {app!r}')
+        raise click.UsageError(f'APP must be "module:attribute", got {plain(app)}')
+    if server != "auto":
+        _require(server)
     sys.path.insert(0, os.getcwd())
-    if server == "auto":
-        found = _server_for(app, factory=options["factory"], fork=options["workers"] > 1)
-        if found is None:
+    interface = None
+    if server != "uvicorn":
+        interface = _interface(app, factory=options["factory"], fork=options["workers"] > 1)
+        if interface is None:
             return DID_NOT_START
-        server = found
-    run = _runner(server)
-    code: int = run(app, config, **options)
-    return code
+        server = SERVERS[interface] if server == "auto" else server
+        _require(server)
+    if server == "gunicorn":
+        _become_gunicorn(app, config, asgi=interface == "asgi", **options)
+    del options["threads"]
+    from resilience_mw.runner.uvicorn import run
+
+    return run(app, config, **options)
 
 
-def _runner(server: str) -> Any:
-    """Return the function that serves."""
-    try:
-        module = importlib.import_module(f"resilience_mw.runner.{server}")
-    except ModuleNotFoundError as error:
-        if error.name != server:
-            raise
+def _require(server: str) -> None:
+    if importlib.util.find_spec(server) is None:
         raise click.ClickException(
             f"{server} is not installed: pip install 'resilience-mw[{server}]'"
-        ) from None
-    return module.run
+        )
 
 
-def _server_for(app: str, *, factory: bool, fork: bool) -> str | None:
-    """Return the server for an app, or ``None``, having said why, if it cannot be imported.
+def _become_gunicorn(
+    app: str,
+    config: Config,
+    *,
+    asgi: bool,
+    host: str,
+    port: int,
+    workers: int,
+    threads: int,
+    factory: bool,
+    access_log: bool,
+    **of_uvicorn: Any,
+) -> NoReturn:
+    """Replace this process: what importing the app began here must not be in Gunicorn's master."""
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    arguments = ["--config", "python:resilience_mw.runner.gunicorn", "--bind", address]
+    arguments += ["--workers", str(workers)]
+    arguments += ["--worker-class", "asgi"] if asgi else ["--threads", str(threads)]
+    if access_log:
+        arguments += ["--access-logfile", "-"]
+    arguments.append(f"{app}()" if factory else app)
+    os.environ.update(config.to_env())
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "gunicorn", *arguments])
+
+
+def _interface(app: str, *, factory: bool, fork: bool) -> Interface | None:
+    """Return the protocol of an app, or ``None``, having said why, if it cannot be imported.
 
     Args:
         app: its import string.
@@ -115,8 +154,8 @@ def _server_for(app: str, *, factory: bool, fork: bool) -> str | None:
     if pid == 0:
         code = DID_NOT_START
         try:
-            server = _look(app, factory=factory)
-            code = DID_NOT_START if server is None else list(SERVERS.values()).index(server)
+            interface = _look(app, factory=factory)
+            code = DID_NOT_START if interface is None else INTERFACES.index(interface)
         except ConfigError as error:
             click.echo(f"resilience-mw: {error}", err=True)
         finally:
@@ -124,13 +163,13 @@ def _server_for(app: str, *, factory: bool, fork: bool) -> str | None:
             sys.stderr.flush()
             os._exit(code)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    return list(SERVERS.values())[code] if 0 <= code < len(SERVERS) else None
+    return INTERFACES[code] if 0 <= code < len(INTERFACES) else None
 
 
-def _look(app: str, *, factory: bool) -> str | None:
+def _look(app: str, *, factory: bool) -> Interface | None:
     try:
         found = _imported(app)
-        return SERVERS[interface_of(found() if factory else found)]
+        return interface_of(found() if factory else found)
     except ConfigError:
         raise
     except Exception:

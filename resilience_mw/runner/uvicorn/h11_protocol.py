@@ -21,23 +21,21 @@ class H11(Timed, H11Protocol):
         super().__init__(*args, **options)
         self.loop: Any = Loop(self.loop, self)
 
-    def data_received(self, data: bytes) -> None:
-        # Asked before the parser moves on, and set after `Timed` has noted the time.
-        begins = not self._in_head and self.conn.their_state is h11.IDLE
-        if begins:
-            self._in_head = True
-            self._arrived = 0.0
-        super().data_received(data)
+    @property
+    def _between(self) -> bool:  # type: ignore[override]
+        return self.conn.their_state is h11.IDLE and not self._in_head
 
     def handle_events(self) -> None:
-        if self._in_head and not self._arrived:
-            self._arrived = self._read_at
+        self._look_for_head()
         super().handle_events()
+        self._look_for_head()  # one may have begun behind the request that was read
+
+    def _look_for_head(self) -> None:
+        if self._between and self.conn.trailing_data[0]:
+            self._head_began()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if not self.busy and self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:
-            self._head_began()
         self._response_complete()
 
     def begin(self, run: Any, options: dict[str, Any]) -> Any:

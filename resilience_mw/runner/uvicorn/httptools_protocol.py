@@ -15,9 +15,11 @@ class HttpTools(Timed, HttpToolsProtocol):
     """A connection parsed by httptools."""
 
     _direct = False
+    _between = True
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._between = False
         self._head_began()
 
     def on_headers_complete(self) -> None:
@@ -25,6 +27,10 @@ class HttpTools(Timed, HttpToolsProtocol):
         self._direct = True
         super().on_headers_complete()
         self._direct = False
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._between = not self.parser.should_upgrade()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()

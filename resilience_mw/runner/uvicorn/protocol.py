@@ -15,8 +15,11 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import logging
 import time
 from array import array
+from asyncio.trsock import TransportSocket
+from collections.abc import Callable
 from typing import Any, Literal
 
 from uvicorn.protocols.http.flow_control import FlowControl
@@ -27,10 +30,14 @@ from ...core.deadline import UNRECEIVED
 from ...core.exchange import Reply
 from ...signals.tcp import has_tcp_info, tcp_age
 from ...signals.waited import ARRIVED
+from .simple import simple_request
 from .state import CLOSE, NEVER, State, sweep_of, written
 
 HEAD_GRACE = 5.0
 """Seconds, once nothing is accepted any more, for what has been received in part."""
+
+HOT = 1.0
+"""Seconds after a refusal for which requests are looked at before they are parsed."""
 
 FRESH_GRACE = 1.0
 """Seconds, then, for a connection that has sent nothing yet: its request may be on the way."""
@@ -51,7 +58,17 @@ class Timed(asyncio.Protocol):
     server_state: Any
     cycle: Any
     scope: Any
+    root_path: str
+    server: Any
+    client: Any
+    access_log: bool
+    access_logger: logging.Logger
+    _unset_keepalive_if_required: Callable[[], None]
+    _between: bool
+    """Whether the next byte begins a request."""
 
+    _asked = False
+    """Whether the guard has been asked about the request that is about to be parsed."""
     _in_head = False
     _fresh = True
     _read_at = 0.0
@@ -62,7 +79,9 @@ class Timed(asyncio.Protocol):
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         sock = transport.get_extra_info("socket")
-        self._socket = sock if has_tcp_info(sock) else None
+        if has_tcp_info(sock):
+            # uvloop makes a real socket for every question; a descriptor is asked at half the cost.
+            self._socket = sock if isinstance(sock, TransportSocket) else sock.fileno()
         self.due = time.monotonic() + self.runner.headers_timeout
         shortest = min(self.runner.headers_timeout, self.runner.keep_alive_timeout)
         self._sweep = sweep_of(self.server_state, asyncio.get_running_loop(), shortest)
@@ -77,6 +96,9 @@ class Timed(asyncio.Protocol):
         # The kernel had it for as long as the loop was busy.
         self._read_at = now - (tcp_age(self._socket) or 0.0)
         self._fresh = False
+        hot = now < self._hot_until() and self._between and not self.busy
+        if hot and self._refused(data, now):
+            return
         if self.due == NEVER and not self.busy:
             self.due = now + self.runner.headers_timeout
         super().data_received(data)
@@ -92,8 +114,9 @@ class Timed(asyncio.Protocol):
 
     @property
     def in_progress(self) -> tuple[str, str, float] | None:
-        """Method, path and age (seconds) of the request that is being served."""
-        if not self.busy:
+        """Method, path and age (seconds) of the request whose response is not out yet."""
+        unsent = self.transport.get_write_buffer_size()
+        if not self.busy and (not unsent or self.cycle is None):
             return None
         scope = self.cycle.scope
         return scope["method"], scope["path"], time.monotonic() - scope[ARRIVED]
@@ -129,6 +152,10 @@ class Timed(asyncio.Protocol):
             self.due = min(self.due, now + FRESH_GRACE)
         else:
             self.transport.close()
+
+    def _hot_until(self) -> float:
+        until: float = getattr(self.server_state, "refusing_until", 0.0)
+        return until
 
     @property
     def _draining(self) -> bool:
@@ -168,28 +195,63 @@ class Timed(asyncio.Protocol):
     def _response_complete(self) -> None:
         """Start the clock of a head that has begun to arrive during the response before it."""
         if self._in_head and not self.busy and not self.transport.is_closing():
+            self._unset_keepalive_if_required()
             self.due = time.monotonic() + self.runner.headers_timeout
 
     def _answered(self) -> bool:
         """Answer the request at once if the guard says how; returns whether it did."""
         cycle, state = self.cycle, self.server_state
+        asked, self._asked = self._asked, False
         guard = getattr(state, "guard", None)
-        if guard is None or cycle.waiting_for_100_continue:
+        if guard is None or asked or cycle.waiting_for_100_continue:
             return False
         reply = guard.ahead(cycle.scope, cycle.send)
         if reply is None:
             return False
-        if cycle.access_log:
-            cycle.access_logger.info(
-                '%s - "%s %s HTTP/%s" %d',
-                get_client_addr(cycle.scope),
-                cycle.scope["method"],
-                get_path_with_query_string(cycle.scope),
-                cycle.scope["http_version"],
-                reply.status,
-            )
+        if reply.reason is not None:
+            state.refusing_until = time.monotonic() + HOT
+        self._log(cycle.scope, reply)
         self._write(reply, state)
         return True
+
+    def _refused(self, data: bytes, now: float) -> bool:
+        """Answer a simple request before it is parsed; returns whether it did."""
+        scope = simple_request(data, self.root_path)
+        if scope is None:
+            return False
+        scope["server"], scope["client"], scope[ARRIVED] = self.server, self.client, self._read_at
+        state: State = self.server_state
+        assert state.guard is not None
+        reply = state.guard.ahead(scope, self._send)
+        if reply is None:
+            self._asked = True
+            return False
+        if reply.reason is not None:
+            state.refusing_until = now + HOT
+        self._log(scope, reply)
+        close = reply.close or state.draining
+        self.transport.write(state.render(reply, close=close, head=scope["method"] == "HEAD"))
+        state.total_requests += 1
+        self._unset_keepalive_if_required()
+        self.due = now + self.runner.keep_alive_timeout
+        if close:
+            self.transport.close()
+        return True
+
+    async def _send(self, message: Any) -> None:
+        """Stand for the server's ``send``: it leads to the socket."""
+        raise NotImplementedError
+
+    def _log(self, scope: Any, reply: Reply) -> None:
+        if self.access_log:
+            self.access_logger.info(
+                '%s - "%s %s HTTP/%s" %d',
+                get_client_addr(scope),
+                scope["method"],
+                get_path_with_query_string(scope),
+                scope["http_version"],
+                reply.status,
+            )
 
     def _write(self, reply: Reply, state: State) -> None:
         raise NotImplementedError

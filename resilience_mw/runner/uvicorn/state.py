@@ -72,6 +72,8 @@ class State(ServerState):
     """
 
     guard: Guard | None = None
+    refusing_until = 0.0
+    """Until when requests are looked at before they are parsed (monotonic seconds)."""
     sweep: Sweep | None = None
 
     def __init__(self) -> None:
