@@ -51,6 +51,9 @@ class Upkeep:
             return None
         if loop is not self.loop:
             self.loop = loop
+            for exchange in list(self.running):
+                if exchange.task is not None and exchange.task.get_loop() is not loop:
+                    self.running.discard(exchange)  # it died with its loop: let it be collected
             self.senses.attach(loop)
             self.pulse.stop()
         if self.pulse.resting:

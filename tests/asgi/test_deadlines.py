@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import gc
 import logging
@@ -509,15 +510,24 @@ def test_the_outer_deadline_holds_for_an_inner_guard():
     run(main())
 
 
-def test_a_request_that_dies_with_its_loop_after_the_deadline_gives_its_slot_back():
+@pytest.mark.parametrize("state", ["cancelled just now", "living on"])
+def test_a_request_that_dies_with_its_loop_after_the_deadline_gives_its_slot_back(state):
     """A coroutine that is being closed must not wait for anything, such as our answer."""
-    holding = Holding()
-    guard, _, gate = guarded(holding, 20.0)
+
+    async def stubborn(scope, receive, send):
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await asyncio.Event().wait()
+
+    guard, _, gate = guarded(stubborn, 20.0)
 
     async def main():
-        Exchange().start(guard)
-        await until(lambda: holding.entered)
+        exchange = Exchange()
+        exchange.start(guard)
+        await until(lambda: guard._running)
         guard._upkeep.beat(time.monotonic() + 30.0)
+        if state == "living on":
+            await until(lambda: len(exchange.sent) == 2)
 
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda loop, context: None)
@@ -527,7 +537,10 @@ def test_a_request_that_dies_with_its_loop_after_the_deadline_gives_its_slot_bac
     loop.close()
 
     async def collect():
+        await call(guard)
         gc.collect()  # wherever it happens: here there is a loop that could be waited on
+        assert (gate.inflight, guard._running) == (0, set())
+        guard.close()
 
+    guard.app = hello
     run(collect())
-    assert (gate.inflight, guard._running) == (0, set())

@@ -231,6 +231,24 @@ def test_closing_twice_and_from_another_thread_is_harmless():
     run(main())
 
 
+def test_closing_does_not_forget_who_is_running():
+    """The next request brings the tick back, and with it their deadlines."""
+
+    async def main():
+        guard = Guard(Holding(), DeadlinePolicy(0.2))
+        exchange = Exchange()
+        task = exchange.start(guard)
+        await until(lambda: guard._running)
+        guard.close()
+        guard.app = hello
+        assert (await call(guard)).status == 200
+        await task
+        assert exchange.status == 504
+        guard.close()
+
+    run(main())
+
+
 def test_closing_restores_the_loop():
     """What was measured is not measured any more."""
 
