@@ -25,6 +25,8 @@ STICKY = 4.0
 BATCH, FINEST = 20, 0.025
 """Fast handlers need no longer waits than those of so many completions, in seconds not less than
 the second: to wait for a slot costs more than to be refused."""
+LATEST, RECENT = 0.125, 0.025
+"""Waits are smoothed over eight requests or so, but not over more than so many seconds."""
 BUSY, BOUND = 0.8, 0.75
 """Utilization, and share of the limit in use, below which there is time to spare."""
 
@@ -73,6 +75,7 @@ class PriorityGate(AdaptiveGate):
         self._queue_timeout = queue_timeout
         self._line: float | None = None
         self._outranked = 0  # refused by rank in this window
+        self._wait = self._judged = 0.0  # smoothed seconds; when a request was last judged
         self._passed = 0  # ahead, and not seen again in this window
         self._opened = self._totals()
 
@@ -122,11 +125,17 @@ class PriorityGate(AdaptiveGate):
             cutoff.start()
         if not cutoff.active:
             return None if reason is None else self._refuse(reason)
-        line = self._line = cutoff.line(self._delay(rank, waited, backlog))
+        line = self._line = cutoff.line(self._delay(rank, self._smooth_wait(waited, now), backlog))
         if rank < line:
             return None
         self._outranked += 1
         return self._refuse("saturated")
+
+    def _smooth_wait(self, waited: float, now: float) -> float:
+        """Return how long requests waited of late: a single one may be old for its own reasons."""
+        since, self._judged = now - self._judged, now
+        self._wait += max(LATEST, since / (since + RECENT)) * (waited - self._wait)
+        return self._wait
 
     def _delay(self, rank: float, waited: float, backlog: int) -> float:
         """Return how long a request of ``rank`` waits, in multiples of what is allowed."""

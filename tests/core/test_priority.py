@@ -177,7 +177,8 @@ def test_what_is_refused_by_rank_is_saturated_and_shows_the_line():
     """One of the reasons there are, and a number that tells how far it goes."""
     bench = Bench(5000)
     bench.overload()
-    refusal = bench.enter("sheddable", 0.12)
+    for _ in range(40):
+        refusal = bench.enter("sheddable", 0.12)
     assert isinstance(refusal, Reply)
     assert (refusal.status, refusal.reason) == (503, "saturated")
     line = bench.gate.snapshot().cutoff
@@ -192,6 +193,17 @@ def test_the_law_is_asked_about_everybody_under_pressure():
     assert len(bench.law.asked) == 600
     assert {waited for waited, _ in bench.law.asked} == {0.03}
     assert bench.gate.snapshot().waited_p50 == 0.03
+
+
+def test_one_old_request_is_no_pressure():
+    """A server that lets one connection starve has not kept the others waiting."""
+    bench = Bench(5000)
+    bench.overload()
+    assert bench.enter("normal", 0.6) is None
+    assert bench.gate.snapshot().cutoff == pytest.approx(1.8, abs=0.2)
+    for _ in range(20):
+        bench.enter("normal", 0.05)
+    assert bench.gate.snapshot().cutoff == pytest.approx(2.0, abs=0.1)
 
 
 def test_a_refusal_of_the_law_starts_it():
