@@ -8,8 +8,8 @@ from time import monotonic
 from ..context import current
 from ..core.adaptive import adaptive_gates
 from ..core.deadline import DeadlinePolicy
-from ..core.exchange import SKIP, Exchange, Reply
-from ..core.policy import EVENT_LOOP, Decision, Policy, claim
+from ..core.exchange import KEY, SKIP, Exchange, Reply
+from ..core.policy import EVENT_LOOP, Decision, Exit, Policy, claim, exits_of
 from ..core.snapshot import Snapshot, summarize
 from ..core.ticket import Ticket
 from ..core.unwind import unwind
@@ -20,11 +20,6 @@ from .exchange import ASGIExchange, current_task, send_reply
 from .lifespan import Lifespan
 from .upkeep import Upkeep
 from .waiting import ReadAhead, wait_for
-
-Exit = Callable[[Exchange, float], None]
-
-KEY = "resilience_mw"
-"""Where the scope holds the exchange, for guards further in and for whoever is curious."""
 
 
 class Guard:
@@ -62,7 +57,7 @@ class Guard:
         """Of the deadlines that need not see the request: set here, which is a call cheaper."""
         self._row = tuple(policy for policy in policies if policy not in plain)
         self._enters = (self._begin, *(policy.enter for policy in self._row))
-        self._exits = _exits(policies)
+        self._exits = exits_of(policies)
         self._upkeep = Upkeep(policies)
         self._running = self._upkeep.running
         self._reroutes = any(policy.reroutes for policy in policies)
@@ -181,7 +176,7 @@ class Guard:
                     entered.append(policy)
                 decision = None
             else:
-                exits = _exits(entered)
+                exits = exits_of(entered)
                 return (exits, receive) if ahead is None else ((ahead.close, *exits), ahead)
         except BaseException:
             self._leave(exchange, entered, "gone", ahead)
@@ -218,7 +213,7 @@ class Guard:
         if ahead is not None:
             ahead.close()
         if entered:
-            unwind(_exits(entered), exchange, monotonic())
+            unwind(exits_of(entered), exchange, monotonic())
 
     def _finish(self, exchange: ASGIExchange) -> None:
         """Hand back what was borrowed for the request, so that it is freed at once."""
@@ -268,8 +263,3 @@ class Guard:
     def close(self) -> None:
         """Stop the tick and remove our measurements from the loop."""
         self._upkeep.close()
-
-
-def _exits(policies: Sequence[Policy]) -> tuple[Exit, ...]:
-    """What to call at the end of a request, innermost first."""
-    return tuple(policy.exit for policy in reversed(policies) if policy.exit is not None)

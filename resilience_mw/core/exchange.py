@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+KEY = "resilience_mw"
+"""Where an ASGI scope or a WSGI environ holds the exchange while the request runs, for guards
+further in and for whoever is curious."""
+
 
 class Reply:
     """An answer given instead of calling the app.

@@ -9,6 +9,7 @@ from .exchange import Exchange, Reply, Skip
 from .ticket import Ticket
 
 Decision = Reply | Ticket | Skip | None
+Exit = Callable[[Exchange, float], None]
 
 
 class Policy:
@@ -29,7 +30,7 @@ class Policy:
     observes = False
     reroutes = False
     deadlines = False
-    exit: Callable[[Exchange, float], None] | None = None
+    exit: Exit | None = None
     driver: str | None = None
     """The kind of driver that holds this policy; see `claim`."""
 
@@ -93,3 +94,8 @@ def claim(policies: Sequence[Policy], driver: str) -> None:
             )
     for policy in policies:
         policy.driver = driver
+
+
+def exits_of(policies: Sequence[Policy]) -> tuple[Exit, ...]:
+    """Return what to call at the end of a request that entered ``policies``, innermost first."""
+    return tuple(policy.exit for policy in reversed(policies) if policy.exit is not None)

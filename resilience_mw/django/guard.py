@@ -11,8 +11,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from ..asgi.guard import KEY
-from ..core.exchange import Exchange
+from ..core.exchange import KEY, Exchange
 from ..core.health import HealthPolicy
 from ..core.lifecycle import State
 from ..core.policy import Policy

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from ..context import current
 from ..core.adaptive import adaptive_gates
 from ..core.deadline import DeadlinePolicy
-from ..core.exchange import Exchange, Reply
+from ..core.exchange import KEY, Reply
 from ..core.health import HealthPolicy
 from ..core.lifecycle import State
-from ..core.policy import THREADS, Policy, claim
+from ..core.policy import THREADS, Exit, Policy, claim, exits_of
 from ..core.snapshot import Snapshot, summarize
 from ..core.ticket import Ticket
 from ..core.unwind import unwind
@@ -23,14 +23,9 @@ from .exchange import WSGIExchange, answer, client_left
 from .section import shared_section
 from .senses import ThreadSenses
 
-Exit = Callable[[Exchange, float], None]
-
 GONE = Reply(503, "Service Busy", reason="gone")
 """What a client gets that has left: WSGI must answer something, though nobody will read it."""
 
-KEY = "resilience_mw"
-"""Where the environ holds the exchange, for guards further in. A thread-local would not do: a
-request may end in another thread, long after the next one has begun in the first."""
 
 LOOK_AROUND = 0.1
 """Seconds a waiting thread sleeps before it looks whether its client left or a window ended."""
@@ -66,7 +61,7 @@ class Guard:
         self.app: WSGIApp = app
         self.policies: tuple[Policy, ...] = policies
         self._section = shared_section()
-        self._exits = _exits(policies)
+        self._exits = exits_of(policies)
         self._deadlines = [p for p in policies if isinstance(p, DeadlinePolicy)]
         self._observes = bool(self._deadlines) or any(p.observes for p in policies)
         gates = adaptive_gates(policies)
@@ -124,7 +119,7 @@ class Guard:
                     if self._live:
                         self._senses.enter(exchange.arrived)
                     everyone = len(entered) == len(self.policies)
-                    return self._exits if everyone else _exits(entered)
+                    return self._exits if everyone else exits_of(entered)
             except BaseException:
                 self._leave(exchange, entered, "gone")
                 raise
@@ -176,7 +171,7 @@ class Guard:
         if self._live:
             self._forget(exchange)
         # Due, not done here: a policy that fails at its exit must not cost the client its answer.
-        self._section.soon(partial(unwind, _exits(entered), exchange, time.monotonic()))
+        self._section.soon(partial(unwind, exits_of(entered), exchange, time.monotonic()))
 
     def _end(self, exchange: WSGIExchange, exits: Sequence[Exit]) -> None:
         """End a request that was admitted: once, whoever asks and however often."""
@@ -217,8 +212,3 @@ class Guard:
         """
         for policy in self.policies:
             self._section.soon(policy.drain)
-
-
-def _exits(policies: Sequence[Policy]) -> tuple[Exit, ...]:
-    """What to call at the end of a request, innermost first."""
-    return tuple(policy.exit for policy in reversed(policies) if policy.exit is not None)

@@ -29,6 +29,7 @@ from resilience_mw.core import (
     Policy,
     Reply,
 )
+from resilience_mw.core.exchange import KEY
 from resilience_mw.signals.waited import ARRIVED
 from resilience_mw.wsgi import (
     BackpressureMiddleware,
@@ -38,7 +39,6 @@ from resilience_mw.wsgi import (
     HealthMiddleware,
 )
 from resilience_mw.wsgi.exchange import client_left
-from resilience_mw.wsgi.guard import KEY
 from tests.core.steps import Fork, Refuse, Step, expected
 
 from .harness import PATIENCE, Response, aside, begin, call, environ, hello, until
