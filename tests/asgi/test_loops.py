@@ -13,14 +13,7 @@ import pytest
 from resilience_mw.asgi import Guard
 from resilience_mw.asgi.exchange import ASGIExchange
 from resilience_mw.asgi.pulse import PERIOD, Pulse
-from resilience_mw.core import (
-    AIMD,
-    AdaptiveGate,
-    DeadlinePolicy,
-    Gate,
-    HealthPolicy,
-    Policy,
-)
+from resilience_mw.core import AIMD, AdaptiveGate, DeadlinePolicy, Gate, HealthPolicy, Policy
 from resilience_mw.signals.lag import Lag
 
 from .harness import LOOPS, Exchange, Holding, call, hello, run, until

@@ -8,16 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from resilience_mw.core import (
-    AIMD,
-    AdaptiveGate,
-    Gate,
-    Reply,
-    Senses,
-    Ticket,
-    TicketState,
-    Window,
-)
+from resilience_mw.core import AIMD, AdaptiveGate, Gate, Reply, Senses, Ticket, TicketState, Window
 
 from .requests import Request
 
