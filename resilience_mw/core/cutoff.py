@@ -38,8 +38,10 @@ SOON = 0.3
 """Seconds after which a jump of the load is noticed: then nothing is remembered."""
 JUMP = 0.25
 """What is a jump: this share, and four standard deviations of what chance does, besides."""
-SPARE = 1.25
-"""Factor on capacity for each window that had time to spare."""
+SHORT = 0.25
+"""Waits that do not tell that all is being completed that can be."""
+SPARE, TENTH = 1.25, 0.1
+"""Factor on capacity for so many seconds with time to spare."""
 REST = 1.0
 """Seconds without anybody refused or waiting after which the line is lifted."""
 
@@ -80,6 +82,8 @@ class Cutoff:
         self._soon = 0.0  # arrivals a second of late
         self._catching_up = 0.0  # seconds for which they stand for all
         self._waited: float | None = None
+        self._sum = self._longest = 0.0  # of the delays in this window
+        self._judged = 0  # how many they are
         self._calm = 0.0
 
     @property
@@ -105,6 +109,13 @@ class Cutoff:
         Args:
             delay: how long requests wait, in multiples of what is allowed.
         """
+        self._sum += delay
+        self._judged += 1
+        if delay > self._longest:
+            self._longest = delay
+        return self._line(delay)
+
+    def _line(self, delay: float) -> float:
         return self.below(self.capacity * between(LINE, delay))
 
     def below(self, rate: float) -> float:
@@ -122,15 +133,20 @@ class Cutoff:
         jumped = self._listen(flow)
         if not self.active:
             return
-        self._move(flow, jumped)
+        self._move(flow, jumped, self._sum / max(1, self._judged), self._longest)
+        self._sum = self._longest = 0.0
+        self._judged = 0
         self._calm = 0.0 if flow.pressed else self._calm + flow.length
         self.active = self._calm < REST
 
-    def _move(self, flow: Flow, jumped: bool) -> None:
+    def _move(self, flow: Flow, jumped: bool, delay: float, longest: float) -> None:
+        """Learn from a window in which requests waited so long on average, and at most."""
         if flow.spare:
             most = between(LINE, 0.0) * self.arriving
-            self.capacity = max(self.capacity, min(SPARE * self.capacity, most))
-        else:
+            grown = self.capacity * SPARE ** (flow.length / TENTH)
+            self.capacity = max(self.capacity, min(grown, most))
+        elif delay > SHORT or self.done > self.capacity:
+            # Where nobody waits, less was done because less was asked for.
             self.capacity += min(1.0, flow.length / MEMORY) * (self.done - self.capacity)
 
     def _completions(self, memory: float) -> float:

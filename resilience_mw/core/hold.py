@@ -59,8 +59,6 @@ class Hold(Cutoff):
         self._shut = False
         self._held = self._was_shut = 0.0  # seconds of this minute
         self._stuck = self._quiet = 0.0  # seconds
-        self._sum = self._longest = 0.0  # of the delays in this window
-        self._number = 0
 
     def count(self, rank: float) -> None:
         """Take the rank of a request that arrives."""
@@ -73,26 +71,18 @@ class Hold(Cutoff):
             self._settling = SETTLE
         return self.active
 
-    def line(self, delay: float) -> float:
-        """Return the rank from which on requests are refused."""
-        self._sum += delay
-        self._number += 1
-        if delay > self._longest:
-            self._longest = delay
+    def _line(self, delay: float) -> float:
         if self._settling > 0.0:
-            return super().line(delay)
+            return super()._line(delay)
         let_in = self._let_in - EDGE if self._shut else self._let_in
         if delay > STORM:
             let_in *= max(LEAST, 1.0 - STEEP * (delay - STORM))
         return self._cohorts.line(let_in * self._unit)
 
-    def _move(self, flow: Flow, jumped: bool) -> None:
-        super()._move(flow, jumped)
+    def _move(self, flow: Flow, jumped: bool, delay: float, longest: float) -> None:
+        super()._move(flow, jumped, delay, longest)
         length = flow.length
         self._cohorts.age(length)
-        delay, longest = self._sum / max(1, self._number), self._longest
-        self._sum = self._longest = 0.0
-        self._number = 0
         if jumped:
             self._settling = SETTLE
         if self._settling > 0.0:

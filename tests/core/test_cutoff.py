@@ -89,18 +89,26 @@ def test_nobody_is_refused_by_a_line_that_all_fit_below():
 
 
 def test_capacity_follows_what_is_completed():
-    """Down and up, within a few seconds."""
+    """Down and up, within a few seconds; down only while requests wait."""
     cutoff = Cutoff()
     feed(cutoff, 60, each=MIX, done=10)
     cutoff.start()
-    feed(cutoff, 40, each=MIX, done=5)
+    for _ in range(40):
+        cutoff.line(0.6)
+        feed(cutoff, 1, each=MIX, done=5)
     assert cutoff.capacity == pytest.approx(50, rel=0.05)
-    feed(cutoff, 40, each=MIX, done=20)
+    for _ in range(40):
+        cutoff.line(0.1)
+        feed(cutoff, 1, each=MIX, done=20)
+    assert cutoff.capacity == pytest.approx(200, rel=0.05)
+    for _ in range(40):
+        cutoff.line(0.1)
+        feed(cutoff, 1, each=MIX, done=5)
     assert cutoff.capacity == pytest.approx(200, rel=0.05)
 
 
 def test_time_to_spare_raises_capacity_at_once_but_not_without_end():
-    """A quarter a window, as far as all that arrive fit in; never down."""
+    """A quarter each tenth of a second, as far as all that arrive fit in; never down."""
     cutoff = Cutoff()
     feed(cutoff, 60, each=MIX, done=10)
     cutoff.start()
@@ -176,6 +184,7 @@ def test_a_slow_worker_remembers_for_longer():
     cutoff = Cutoff()
     for number in range(200):
         cutoff.count(1.5)
+        cutoff.line(1.0)
         cutoff.update(flow(2, number % 5 == 0))
         if number == 100:
             cutoff.start()

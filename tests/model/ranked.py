@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from resilience_mw.core import AdaptiveGate
-from resilience_mw.core.laws import Adaptive
+from resilience_mw.core.laws import AIMD, Adaptive, Law
 from resilience_mw.core.priority import PriorityGate
 from resilience_mw.core.ranking import CLASSES, Ranking
 from resilience_mw.testing import Load, Result, Worker, simulate
@@ -26,6 +26,8 @@ class Scenario:
     """Seconds, and rate in multiples of the capacity."""
     classes: Classes
     seed: int = 3
+    limit: int | None = None
+    """Run under `aimd` with this limit."""
 
     @property
     def worker(self) -> Worker:
@@ -69,8 +71,10 @@ class Scenario:
         return simulate([WORKLOADS[self.case.name].handler] * 3, load, self.worker, gate)
 
     @property
-    def _law(self) -> Adaptive:
-        return Adaptive(max_wait=MAX_WAIT)
+    def _law(self) -> Law:
+        if self.limit is None:
+            return Adaptive(max_wait=MAX_WAIT)
+        return AIMD(initial_limit=self.limit, max_limit=self.limit)
 
     @property
     def _options(self) -> dict[str, Any]:

@@ -95,6 +95,19 @@ def test_without_an_overload_ranks_change_nothing(case: Case):
     assert result.summary().p99 <= 1.2 * plain.summary().p99
 
 
+@pytest.mark.parametrize(("name", "limit"), [("sync io", 50), ("pool", 12), ("io", 20)])
+def test_priorities_under_the_other_law(name: str, limit: int):
+    """Where `aimd` protects at all, the least important are refused first by it, too."""
+    case = next(case for case in KEPT if case.name == name)
+    scenario = Scenario(case, [(2, 0.5), (10, 3), (4, 0.5)], (0.3, 0.6), limit=limit)
+    result, gate = scenario.ranked()
+    assert gate.law.name == "aimd"
+    assert admitted(result, CRITICAL, 4, 12) >= 0.97
+    assert admitted(result, NORMAL, 4, 12) >= 0.9
+    assert admitted(result, SHEDDABLE, 4, 12) <= 0.12
+    assert [o for o in result.outcomes if o.status == 503 and o.arrived > 14] == []
+
+
 def test_a_load_that_jumps_up_and_down():
     """Each time, critical requests get through, and the line follows within a second or two."""
     case = KEPT[0]
