@@ -19,6 +19,11 @@ def say(what: str) -> None:
     print(f"app: {what}", flush=True)
 
 
+if "APP_IMPORT" in os.environ:
+    say("importing")
+    time.sleep(float(os.environ["APP_IMPORT"]))
+
+
 async def app(scope: Any, receive: Any, send: Any) -> None:
     """Serve everything below."""
     if scope["type"] == "lifespan":

@@ -65,6 +65,16 @@ def test_told_to_stop_while_starting(serve, on):
     assert "Traceback" not in output
 
 
+@pytest.mark.parametrize("flags", [[], ["--server=auto"], ["--server=auto", "--workers=2"]])
+def test_told_to_stop_while_the_app_is_imported(serve, flags):
+    """However long that takes, and whoever does it."""
+    server = serve(begin(*times(delay=5.0), *flags, env={"APP_IMPORT": "60"}))
+    wait_for(server, "app: importing")
+    server.signal(signal.SIGTERM)
+    assert server.wait(10) == 0
+    assert "Traceback" not in server.output()
+
+
 def test_nobody_is_let_in_before_the_app_has_started(serve):
     """Clients are refused, rather than left to wait in a queue."""
     server = serve(begin(*times(), env={"APP_STARTUP": "60"}))

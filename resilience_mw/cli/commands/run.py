@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import logging
 import os
+import signal
 import sys
 from typing import Any, NoReturn
 
@@ -89,6 +90,8 @@ def command(app: str, server: str, flags: dict[str, str], **options: Any) -> int
         raise click.UsageError(f'APP must be "module:attribute", got {plain(app)}')
     if server != "auto":
         _require(server)
+    # An app may take long to import; in a container nobody else would listen meanwhile.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     sys.path.insert(0, os.getcwd())
     interface = None
     if server != "uvicorn":

@@ -59,6 +59,8 @@ class UvicornConfig(uvicorn.Config):
         http: Literal["auto", "httptools", "h11"] = "auto",
         **options: Any,
     ) -> None:
+        if not hasattr(uvicorn.Config, "load_app"):
+            raise ConfigError(f"uvicorn must be >= 0.50, got {uvicorn.__version__}")
         self.given = config
         self.runner = resolve(config).config.runner
         self.parser = http

@@ -137,7 +137,8 @@ class Server(uvicorn.Server):
         parser, loop = make.__name__.lower(), type(self._loop).__module__.partition(".")[0]
         self._progress.say(
             "serving",
-            f"serving on {where} with {parser} on {loop}, the app {how}; {timeouts(config.runner)}",
+            f"serving on {where} with Uvicorn ({parser}, {loop}), the app {how}; "
+            f"{timeouts(config.runner)}",
         )
 
     async def on_tick(self, counter: int) -> bool:
