@@ -8,11 +8,18 @@ import time
 
 import pytest
 
-from resilience_mw.asgi import BackpressureMiddleware, Guard
+from resilience_mw.asgi import Guard
 from resilience_mw.asgi.senses import LoopSenses
 from resilience_mw.core import AIMD, AdaptiveGate, DeadlinePolicy, Exchange, Gate, Policy
+from resilience_mw.signals.tcp import accept_queue
 
 from .harness import PATIENCE, call, hello, run, until
+
+
+def has_accept_queue() -> bool:
+    """Whether the depth of an accept queue can be read here."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return accept_queue(listener.fileno()) is not None
 
 
 def adaptive() -> AdaptiveGate:
@@ -92,17 +99,52 @@ def test_the_peer_is_who_is_connected():
     assert peers == ["127.0.0.1", None]
 
 
-def test_listening_sockets_are_found_and_let_go():
-    """Those of the server that the request came through."""
+@pytest.mark.skipif(not has_accept_queue(), reason="the platform does not tell")
+def test_the_accept_queue_of_the_server_is_found_and_let_go():
+    """By the port that the request came to; what was opened for it is closed again."""
+
+    class Asking(Policy):
+        def enter(self, exchange: Exchange):
+            exchange.waited(exchange.arrived)
 
     async def main():
         with socket.create_server(("127.0.0.1", 0)) as listener:
-            guard = BackpressureMiddleware(hello)
-            await until(lambda: True)
+            guard = Guard(hello, adaptive(), Asking())
             await call(guard, server=listener.getsockname())
-            await call(guard, server=None)
-            assert guard.snapshot().limit is not None
+            senses = guard._upkeep.senses
+            assert guard.snapshot().sources["backlog"] == "tcp"
+            assert senses._backlog() == 0
+            with socket.create_connection(listener.getsockname()):
+                await until(lambda: senses._backlog() == 1)
             guard.close()
+            assert senses._backlog() == 0
+
+    run(main())
+
+
+def test_a_response_that_goes_on_for_long_becomes_a_stream(monkeypatch):
+    """It keeps its slot, but is no work any more to a law that observes responses."""
+    monkeypatch.setattr("resilience_mw.asgi.upkeep.STREAM_AFTER", 0.05)
+
+    async def main():
+        go = asyncio.Event()
+
+        async def app(scope, receive, send):
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await go.wait()
+            await send({"type": "http.response.body"})
+
+        law = AIMD(window=0.01)
+        law.observes = True
+        gate = AdaptiveGate(law)
+        guard = Guard(app, gate)
+        task = asyncio.create_task(call(guard))
+        await until(lambda: gate.snapshot().streams == 1)
+        assert gate.inflight == 1
+        go.set()
+        await task
+        assert (gate.inflight, gate.snapshot().streams) == (0, 0)
+        guard.close()
 
     run(main())
 
