@@ -9,6 +9,7 @@ from ..context import current
 from ..core.adaptive import adaptive_gates
 from ..core.deadline import DeadlinePolicy
 from ..core.exchange import KEY, SKIP, Exchange, Reply
+from ..core.health import HealthPolicy
 from ..core.policy import EVENT_LOOP, Decision, Exit, Policy, claim, exits_of
 from ..core.snapshot import Snapshot, summarize
 from ..core.ticket import Ticket
@@ -52,7 +53,7 @@ class Guard:
         self.websockets = 0
         """Open websockets. They hold no slot: they live for minutes, a slot is for a request."""
         deadlines = [policy for policy in policies if isinstance(policy, DeadlinePolicy)]
-        plain = [policy for policy in deadlines if policy.header is None]
+        plain = [p for p in deadlines if type(p) is DeadlinePolicy and p.header is None]
         self._timeout = min((p.timeout for p in plain if p.timeout is not None), default=None)
         """Of the deadlines that need not see the request: set here, which is a call cheaper."""
         self._row = tuple(policy for policy in policies if policy not in plain)
@@ -256,9 +257,15 @@ class Guard:
         )
 
     def drain(self) -> None:
-        """Turn readiness to 503 and refuse whoever waits; requests are still served."""
+        """Turn readiness to 503 and refuse whoever waits; requests are still served.
+
+        May be called from any thread: readiness turns at once, the rest in the guard's own loop.
+        """
         for policy in self.policies:
-            policy.drain()
+            if isinstance(policy, HealthPolicy):
+                policy.drain()
+            else:
+                self._upkeep.run(policy.drain)
 
     def close(self) -> None:
         """Stop the tick and remove our measurements from the loop."""

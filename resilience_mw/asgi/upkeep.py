@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from asyncio import AbstractEventLoop, Task, get_running_loop
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.adaptive import adaptive_gates
@@ -76,6 +76,17 @@ class Upkeep:
                 self._ticking.remove(policy)
                 logger.exception("%s is not ticked any more: its tick failed", policy)
         return bool(self.running) or any(gate.queued for gate in self._gates)
+
+    def run(self, action: Callable[[], object]) -> None:
+        """Call ``action`` where policies may be changed: in their loop, if it runs elsewhere."""
+        try:
+            here = get_running_loop()
+        except RuntimeError:
+            here = None
+        if self.loop is None or self.loop is here or not self.loop.is_running():
+            action()
+        else:
+            self.loop.call_soon_threadsafe(action)
 
     def close(self) -> None:
         """Stop ticking and remove our measurements from the loop."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..exceptions import ConfigError
-from .exchange import Exchange, Reply, Skip
+from .exchange import Exchange, Reply, Skip, busy
 from .ticket import Ticket
 
 Decision = Reply | Ticket | Skip | None
@@ -48,9 +48,12 @@ class Policy:
 
     def expire(self, ticket: Ticket, now: float) -> None:
         """End the wait of ``ticket``: its time is up."""
+        ticket.refuse(busy("queue_timeout"))
 
     def abandon(self, ticket: Ticket, now: float) -> None:
         """Forget ``ticket``: its client has left. A slot it was granted meanwhile is passed on."""
+        if not ticket.abandon():
+            ticket.give_back()
 
     def tick(self, now: float) -> None:
         """Do what is due; a driver calls it every few dozen milliseconds while it is busy."""

@@ -282,3 +282,36 @@ def test_draining_from_another_thread_wakes_who_waits():
         guard.close()
 
     run(main())
+
+
+def test_draining_from_another_thread_happens_in_the_loop():
+    """Readiness turns at once; a queue is only touched by the loop that owns it."""
+
+    async def main():
+        touched = []
+
+        class Noting(Gate):
+            def drain(self):
+                touched.append(asyncio.get_running_loop())
+                super().drain()
+
+        gate = Noting(1, max_queue=1, max_wait=20.0)
+        holding = Holding()
+        health = HealthPolicy()
+        guard = Guard(holding, health, gate, DeadlinePolicy(20.0))
+        first = Exchange().start(guard)
+        await until(lambda: gate.inflight == 1)
+        second = asyncio.ensure_future(call(guard))
+        await until(lambda: gate.queued == 1)
+        loop = asyncio.get_running_loop()
+        thread = threading.Thread(target=guard.drain)
+        thread.start()
+        thread.join()
+        assert not health.lifecycle.ready
+        assert (await second).status == 503
+        assert touched == [loop]
+        first.cancel()
+        await asyncio.wait([first])
+        guard.close()
+
+    run(main())

@@ -135,3 +135,22 @@ def test_unwinding_tells_everyone_even_if_some_fail():
         unwind(exits(first, "a", second, "b"), Request(), 7.0)
     assert raised.value.__context__ is first
     assert told == [first, "a", second, "b"]
+
+
+def test_a_policy_of_ones_own_ends_its_tickets_without_more_code():
+    """Out of time is refused; who left, even after a grant, has left."""
+
+    class Queue(Policy):
+        def enter(self, exchange):
+            return Ticket(0.0, 1.0)
+
+    late, left, granted = Ticket(0.0, 1.0), Ticket(0.0, 1.0), Ticket(0.0, 1.0)
+    queue = Queue()
+    queue.expire(late, 1.0)
+    assert late.reply is not None
+    assert late.reply.reason == "queue_timeout"
+    queue.abandon(left, 1.0)
+    granted.grant()
+    queue.abandon(granted, 1.0)
+    assert not left.waiting
+    assert not granted.granted
