@@ -11,22 +11,24 @@ from tests.model.workloads import CASES, KEPT, Case
 CRITICAL, NORMAL, SHEDDABLE = range(3)
 
 UVLOOP = [
-    case for case in CASES if case.kind == "uvloop" and case.new_connections and case.name != "pool"
+    case
+    for case in CASES
+    if case.kind == "uvloop" and case.new_connections and case.name in ("compute", "awaits", "io")
 ]
 SLOW = [case for case in [*KEPT, *UVLOOP] if case.name != "light io"]
-"""Those of which twenty seconds cost little."""
+"""Those of which many seconds cost little."""
 
 
 @pytest.mark.parametrize("case", SLOW, ids=str)
 def test_sheddable_goes_first(case: Case):
     """At 3x, critical and normal requests that fit are served from the first second to the last,
     and nothing is lost by it: a few percent of what the plain gate serves at most."""
-    scenario = Scenario(case, [(2, 0.5), (20, 3)], (0.3, 0.6))
+    scenario = Scenario(case, [(2, 0.5), (16, 3)], (0.3, 0.6))
     result, _ = scenario.ranked()
-    assert admitted(result, CRITICAL, 2, 22) >= 0.97
-    assert admitted(result, NORMAL, 2, 22) >= (0.85 if case.name == "pool" else 0.9)
-    assert admitted(result, SHEDDABLE, 2, 22) <= 0.12
-    summary, plain = result.summary(2, 22), scenario.plain().summary(2, 22)
+    assert admitted(result, CRITICAL, 2, 18) >= 0.97
+    assert admitted(result, NORMAL, 2, 18) >= (0.85 if case.name == "pool" else 0.9)
+    assert admitted(result, SHEDDABLE, 2, 18) <= 0.12
+    summary, plain = result.summary(2, 18), scenario.plain().summary(2, 18)
     assert summary.goodput >= 0.97 * plain.goodput
     assert summary.unanswered == 0
 
@@ -59,7 +61,7 @@ def test_critical_goes_last_but_goes(case: Case):
 
 
 @pytest.mark.parametrize("factor", [1.3, 2, 5, 10])
-@pytest.mark.parametrize("name", ["compute", "awaits", "io", "wsgi compute", "wsgi io"])
+@pytest.mark.parametrize("name", ["compute", "io", "wsgi compute"])
 def test_mild_and_heavy_overloads(name: str, factor: float):
     """The same at other loads, once they are steady."""
     case = next(case for case in KEPT if case.name == name)

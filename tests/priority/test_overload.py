@@ -13,8 +13,8 @@ from typing import Any
 from benchmarks.load import Load, Record, Target, open_loop, run
 from tests.servers import Server, gunicorn, uvicorn
 
-SECONDS = 7.0
-SETTLED = 2.5
+SECONDS = 6.0
+SETTLED = 2.0
 
 CAPACITY = {"uvicorn": 1 / 0.015, "gunicorn": 8 / 0.12}
 """Requests a second, whatever the machine is busy with: the handlers sleep."""
@@ -82,6 +82,6 @@ def test_the_least_important_are_refused(serve: Callable[[Server], Server]):
         assert shares["normal"] >= 0.9, (name, shares)
         assert shares["sheddable"] <= 0.3, (name, shares)
         assert goodput(results[name]) >= 0.8 * CAPACITY[name]
-        assert snapshot(servers[name])["refused"]["saturated"] >= 200
+        assert snapshot(servers[name])["refused"]["saturated"] >= 150
     assert goodput(results["uvicorn"]) >= 0.9 * goodput(results["plain"])
     assert admitted(results["plain"]["critical"]) <= 0.7
