@@ -8,20 +8,19 @@ Virtual time and fixed seeds: the same code draws the same pictures, on whatever
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.filling import ROOT, fill, table
+from benchmarks.model_figures import AMBER, BLUE, GREEN, GREY, answers, canvas
 from resilience_mw.core import AdaptiveGate, Exchange, Gate
 from resilience_mw.core.laws import Adaptive
 from resilience_mw.core.priority import PriorityGate
 from resilience_mw.core.ranking import CLASSES, Ranking
 from resilience_mw.testing import (
-    IN_TIME,
     Load,
-    Outcome,
     Result,
     Worker,
     breathe,
@@ -31,14 +30,11 @@ from resilience_mw.testing import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 PAGE = ROOT / "docs" / "how-it-decides.md"
 PICTURES = ROOT / "docs" / "pictures"
 DPI = 80
-
-GREEN, AMBER, RED, BLUE, GREY = "#1a7f37", "#bf8700", "#cf222e", "#0969da", "#57606a"
 
 COMPUTE = compute(0.005)
 AWAITS = (compute(0.001) + breathe()) * 10
@@ -225,41 +221,6 @@ DRAWINGS: dict[str, Callable[[float], Drawn]] = {
 def route(exchange: Exchange) -> int:
     """Return which handler a request of the model asks for: its path is the number."""
     return int(exchange.path[1:])
-
-
-def canvas(
-    rows: int, columns: int, height: float, *, width: float = 9.0
-) -> tuple[Figure, Sequence[Sequence[Axes]]]:
-    """Return an empty figure and its axes, by row and column."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    grid: Sequence[Sequence[Axes]] = figure.subplots(
-        rows, columns, squeeze=False, sharex=True, sharey="row"
-    ).tolist()
-    for row in grid:
-        for axes in row:
-            axes.grid(alpha=0.25)
-            axes.tick_params(labelsize=8)
-    return figure, grid
-
-
-def answers(axes: Axes, outcomes: Sequence[Outcome]) -> None:
-    """Draw when each request was answered, and how."""
-    kinds = ((200, GREEN, "200"), (503, AMBER, "503"), (0, RED, "client left"))
-    for status, colour, label in kinds:
-        chosen = [outcome for outcome in outcomes if outcome.status == status]
-        axes.scatter(
-            [outcome.arrived for outcome in chosen],
-            [outcome.latency for outcome in chosen],
-            s=3,
-            color=colour,
-            label=label,
-            linewidths=0,
-        )
-    axes.axhline(IN_TIME, color=GREY, linewidth=0.8, linestyle="--")
-    axes.set_yscale("log")
-    axes.set_xlabel("seconds", fontsize=9)
 
 
 def mean_limit(result: Result, begin: float, end: float) -> float:
