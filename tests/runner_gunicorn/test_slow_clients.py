@@ -144,6 +144,20 @@ def test_a_request_in_pieces_arrives_whole(worker, serve: Callable[[Server], Ser
         assert client.read().ok
 
 
+@pytest.mark.parametrize("worker", SIDE_BY_SIDE)
+def test_a_head_begun_with_the_request_before_has_its_time(
+    worker, serve: Callable[[Server], Server]
+):
+    """Its clock starts although nothing arrives any more."""
+    server = serve(launch(worker, runner_keep_alive_timeout="5"))
+    with Client(server) as client:
+        client.send(b"GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET ")
+        assert client.read().ok
+        answer = client.read(6.0)
+        assert answer.status == 408
+        assert answer.at < 1.0 + LATE
+
+
 @pytest.mark.parametrize("worker", LOOPS)
 def test_a_websocket_outlives_the_deadline_for_heads(worker, serve: Callable[[Server], Server]):
     """What has been upgraded is no request that is still to come."""

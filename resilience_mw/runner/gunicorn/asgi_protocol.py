@@ -49,11 +49,11 @@ class TimedProtocol(ASGIProtocol):  # type: ignore[misc]
         if self._callback_parser is not None:
             self._wait_for_head(self.worker.first_timeout)
 
-    def data_received(self, data: bytes) -> None:
-        """Start the clock at a request's first byte."""
+    def _feed_callback_parser(self, data: bytes) -> Any:
+        # Not when data is received: what has come with the request before is fed later.
         if self._current_request is None and not self._head_begun:
             self._begin_head()
-        super().data_received(data)
+        return super()._feed_callback_parser(data)
 
     def _begin_head(self) -> None:
         self._head_begun = True
