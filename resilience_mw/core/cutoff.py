@@ -5,10 +5,10 @@ Two things have to be known: how much can be served, and how much of what import
 *Capacity* is what is being completed, a second. To find out whether more is possible, and to work
 off what queues, the line allows more or less than that, depending on how long requests wait:
 
-    waits, in multiples of what is allowed:  0     1/4    1/2   1    3/2   5/2 and more
-    let in, in multiples of capacity:        1.3   1.05   1     0.9  0.8   0.3
+    waits, in multiples of what is allowed:  0     1/4    1/2   1    3/2   5/2   6 and more
+    let in, in multiples of capacity:        1.3   1.05   1     0.9  0.8   0.3   0.1
 
-so waits settle near a half, without a single request that was not refused by rank.
+so waits settle near a half, and there is nothing left to refuse for another reason than rank.
 
 *Arrivals* are counted by class, along the time at which requests were sent, not seen: while a queue
 builds up before the server, few of those that arrive are seen, and while it is worked off, many.

@@ -57,13 +57,22 @@ class Hold(Cutoff):
         self._unit = 0.0  # capacity as a share of arrivals, when the line was fixed
         self._let_in = 1.0  # share of capacity
         self._shut = False
+        self._shuffled = False  # whether a minute began in this window
         self._held = self._was_shut = 0.0  # seconds of this minute
         self._stuck = self._quiet = 0.0  # seconds
 
     def count(self, rank: float) -> None:
         """Take the rank of a request that arrives."""
         super().count(rank)
+        if self._cohorts.shuffled(self._ranking.places):
+            self._shuffled = True
         self._cohorts.count(rank)
+
+    def update(self, flow: Flow) -> None:
+        """End a window."""
+        self._cohorts.age(flow.length)
+        super().update(flow)
+        self._shuffled = False
 
     def start(self) -> bool:
         """Let ranks decide from now on, if enough is known; returns whether they do."""
@@ -81,29 +90,26 @@ class Hold(Cutoff):
 
     def _move(self, flow: Flow, jumped: bool, delay: float, longest: float) -> None:
         super()._move(flow, jumped, delay, longest)
-        length = flow.length
-        self._cohorts.age(length)
         if jumped:
             self._settling = SETTLE
         if self._settling > 0.0:
-            self._settling -= length
+            self._settling -= flow.length
             if self._settling <= 0.0:
                 self._let_in, self._shut = 1.0, False
                 self._unit = self._completions(STEADY) / (self.arriving or 1.0)
                 self._begin()
         else:
-            self._adjust(length, delay, longest)
+            self._adjust(flow.length, delay, longest)
 
     def _begin(self) -> None:
         """Begin to hold: at first, and anew in each minute."""
-        self._cohorts.shuffled(self._ranking.places)
         self._cohorts.fix()
         self._held = self._was_shut = self._stuck = self._quiet = 0.0
 
     def _adjust(self, length: float, delay: float, longest: float) -> None:
         self._held += length
         self._was_shut += length * self._shut
-        if self._cohorts.shuffled(self._ranking.places):
+        if self._shuffled:
             shut = self._was_shut / self._held
             self._let_in += STEP / 2 * ((shut < SELDOM) - (shut > MOSTLY))
             self._begin()

@@ -282,6 +282,23 @@ def test_cohorts_forget():
     assert cohorts.line(0.51) == 1.0
 
 
+def test_what_users_ask_for_is_followed_while_nobody_is_refused():
+    """Through as many minutes as it takes until there is pressure."""
+    ranking = Ranking(lambda _: "normal", lambda request: request.path)
+    hold = Hold(ranking)
+    places = {}
+    for minute in range(5):
+        for path in ["/heavy"] * 9 + ["/light"]:
+            rank = places[path] = ranking.rank(Request(path=path), 60.0 * minute)
+            hold.count(rank)
+        hold.update(flow(10, 1, length=60.0, pressed=False))
+    hold._cohorts.fix()
+    first, second = sorted(places, key=places.__getitem__)
+    share = 0.9 if first == "/heavy" else 0.1
+    assert hold._cohorts.line(share - 0.01) == places[first]
+    assert hold._cohorts.line(share + 0.01) == places[second]
+
+
 class Held:
     """A held line with a load of as many requests in each cohort, in one class."""
 
