@@ -68,7 +68,7 @@ class Resilience:
         if EXTENSION in app.extensions:
             raise RuntimeError(f"Resilience was initialized twice for the app {app.name!r}")
         options = resolve(config or self.config, settings=_settings(app.config)).config
-        guard = Guard(app.wsgi_app, *policies.for_all(options))
+        guard = Guard(app.wsgi_app, *policies.for_all(options, threads=True))
         app.wsgi_app = guard  # type: ignore[method-assign]
         app.extensions[EXTENSION] = guard
 

@@ -39,18 +39,23 @@ def for_limit(options: Limit) -> list[Policy]:
     return [Gate(options.max_concurrent_requests, exempt=options.exempt, name="limit")]
 
 
-def for_backpressure(options: Backpressure, ceiling: int = 0) -> list[Policy]:
+def for_backpressure(
+    options: Backpressure, ceiling: int = 0, *, threads: bool = False
+) -> list[Policy]:
     """Build the gate whose limit follows the load; none if it is off.
 
     Args:
         options: the section.
         ceiling: a fixed limit further out, above which the law must not climb; 0 = none.
+        threads: whether whoever waits keeps a thread, which is what the others wait for. There
+            our own law lets nobody wait, unless ``queue_size`` was set.
     """
     if not options.enabled:
         return []
+    waiting = not threads or options.law == "aimd" or "queue_size" in options.given
     law = _law(options, min(options.max_limit, ceiling or options.max_limit))
     rest: dict[str, Any] = {
-        "max_queue": options.queue_size,
+        "max_queue": options.queue_size if waiting else 0,
         "exempt": options.exempt,
         "smoothing_factor": options.smoothing_factor,
         "trusted_proxies": options.trusted_proxies,
@@ -62,13 +67,14 @@ def for_backpressure(options: Backpressure, ceiling: int = 0) -> list[Policy]:
     return [_shadow(gate) if options.dry_run else gate]
 
 
-def for_all(config: Config) -> list[Policy]:
+def for_all(config: Config, *, threads: bool = False) -> list[Policy]:
     """Build everything, outermost first: probes, deadlines, fixed limit, adaptive limit."""
+    ceiling = config.limit.max_concurrent_requests
     return [
         *for_health(config.health),
         *for_deadline(config.deadline),
         *for_limit(config.limit),
-        *for_backpressure(config.backpressure, config.limit.max_concurrent_requests),
+        *for_backpressure(config.backpressure, ceiling, threads=threads),
     ]
 
 

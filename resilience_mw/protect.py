@@ -38,8 +38,9 @@ def protect(
     if config is not None and not isinstance(config, Config):
         raise ConfigError(f"config must be a Config, got {config!r:.80}")
     options = resolve(config).config
-    row = [*build.for_all(options), *policies]
-    if (interface_of(app) if interface == "auto" else interface) == "wsgi":
+    threads = (interface_of(app) if interface == "auto" else interface) == "wsgi"
+    row = [*build.for_all(options, threads=threads), *policies]
+    if threads:
         from .wsgi import Guard as WSGIGuard
 
         return WSGIGuard(app, *row)

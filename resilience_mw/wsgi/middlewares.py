@@ -74,4 +74,4 @@ class BackpressureMiddleware(Guard):
 
     def __init__(self, app: WSGIApp, **options: Unpack[BackpressureKeywords]) -> None:
         section = section_from_kwargs(Backpressure, options)
-        super().__init__(app, *policies.for_backpressure(section))
+        super().__init__(app, *policies.for_backpressure(section, threads=True))
