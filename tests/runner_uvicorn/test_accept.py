@@ -54,7 +54,7 @@ def test_addresses(loop, host, tmp_path):
             got = await asyncio.to_thread(ask, sock.getsockname(), sock.family)
             acceptor.close()
             acceptor.close()
-            await acceptor.settled()
+            await acceptor.settled(10.0)
             return got
 
         name = sock.getsockname()
@@ -93,7 +93,7 @@ def test_who_waits_is_let_in_before_the_end(loop):
         acceptor = Acceptor(sock, Echo)
         clients = [socket.create_connection(address, timeout=10) for _ in range(50)]
         acceptor.close()
-        await acceptor.settled()
+        await acceptor.settled(10.0)
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(address)
         for client in clients:

@@ -139,6 +139,16 @@ def test_a_worker_that_blocks_its_loop(serve):
         assert server.wait(15) == 1
 
 
+def test_a_worker_that_hears_nothing(serve):
+    """The parent kills it when its time is over."""
+    server = serve(launch(*times(shutdown=0.2), WORKERS))
+    stopped = min(wait_for_workers(server, other_than=set()))
+    os.kill(stopped, signal.SIGSTOP)
+    server.signal(signal.SIGTERM)
+    assert server.wait(15) == 1
+    assert "killing 1 workers" in server.output()
+
+
 def test_a_second_signal(serve):
     """The workers go at once."""
     server = serve(launch(*times(delay=20.0, shutdown=20.0), WORKERS))

@@ -87,6 +87,7 @@ class Acceptor:
         sock: bound already.
         make: makes the protocol of a connection.
         tls: how to speak TLS; ``None`` = not at all.
+        handshake: seconds for the handshake of TLS.
         backlog: connections that may wait in the kernel's queue.
     """
 
@@ -96,11 +97,14 @@ class Acceptor:
         make: Callable[[], asyncio.Protocol],
         *,
         tls: ssl.SSLContext | None = None,
+        handshake: float = 60.0,
         backlog: int = 2048,
     ) -> None:
         self._sock = sock
         self._make = make
-        self._tls = tls
+        self._tls: dict[str, Any] = {}
+        if tls is not None:
+            self._tls = {"ssl": tls, "ssl_handshake_timeout": handshake}
         self._loop = asyncio.get_running_loop()
         self._greeting: set[asyncio.Task[None]] = set()
         self._open = True
@@ -117,10 +121,13 @@ class Acceptor:
         self._accept(ENOUGH)
         self._sock.close()
 
-    async def settled(self) -> None:
-        """Wait until every accepted connection has its protocol."""
+    async def settled(self, within: float) -> None:
+        """Wait until every accepted connection has its protocol, for so many seconds at most.
+
+        Whoever never begins the handshake of TLS must not hold up a stop.
+        """
         if self._greeting:
-            await asyncio.wait(self._greeting)
+            await asyncio.wait(self._greeting, timeout=within)
 
     def _start(self) -> None:
         if self._open:
@@ -147,7 +154,7 @@ class Acceptor:
 
     async def _greet(self, connection: socket.socket) -> None:
         try:
-            await self._loop.connect_accepted_socket(self._make, connection, ssl=self._tls)
+            await self._loop.connect_accepted_socket(self._make, connection, **self._tls)
         except (OSError, ssl.SSLError) as error:
             logger.debug("a connection was lost before it was set up: %s", error)
             connection.close()

@@ -25,7 +25,7 @@ from ...exceptions import ConfigError
 from ..drain import MARGIN, Progress, Timetable, running, timeouts
 from .accept import Acceptor, address_of
 from .config import UvicornConfig
-from .protocol import Timed
+from .protocol import FRESH_GRACE, Timed
 from .state import State
 
 FORCE = getattr(signal, "SIGUSR2", None)
@@ -128,9 +128,9 @@ class Server(uvicorn.Server):
             return make(config=config, server_state=state, app_state=self.lifespan.state)
 
         tls = config.ssl
-        self._acceptors = [
-            Acceptor(sock, connection, tls=tls, backlog=config.backlog) for sock in sockets
-        ]
+        options: dict[str, Any] = {"tls": tls, "backlog": config.backlog}
+        options["handshake"] = config.runner.headers_timeout
+        self._acceptors = [Acceptor(sock, connection, **options) for sock in sockets]
         self.started = True
         where = ", ".join(address_of(sock, tls is not None) for sock in sockets)
         how = "protected by the runner" if config.wrapped.added else "as it is"
@@ -177,7 +177,7 @@ class Server(uvicorn.Server):
         for acceptor in self._acceptors:
             acceptor.close()
         for acceptor in self._acceptors:
-            await acceptor.settled()
+            await acceptor.settled(FRESH_GRACE)
         for connection in list(self.server_state.connections):
             connection.shutdown()
         seconds = f"{self.config.runner.shutdown_timeout:g} s"
