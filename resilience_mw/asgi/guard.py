@@ -86,16 +86,16 @@ class Guard:
                 task = None
             if task is None or upkeep.pulse.resting:
                 task = upkeep.revive()
-            outer = scope.get(KEY)
-            if outer is not None and not outer.done:
-                exchange.nest(outer)
-            scope[KEY] = exchange
             exchange.senses = upkeep.senses
             exchange.task = task
             if self._timed:
                 if self._timeout is not None:
-                    exchange.limit(exchange.arrived + self._timeout)
+                    exchange.deadline = exchange.arrived + self._timeout
                 current.set(exchange)
+            outer = scope.get(KEY)
+            if outer is not None and not outer.done:
+                exchange.nest(outer)
+            scope[KEY] = exchange
         exits: Sequence[Exit] = self._exits
         try:
             for enter in self._enters:
