@@ -116,7 +116,7 @@ def test_a_request_that_waited_too_long_is_refused():
         law.refuses = lambda waited, backlog: "waited" if waited > 1.0 else None  # type: ignore[method-assign]
         gate = AdaptiveGate(law)
         guard = Guard(holding, gate)
-        running = asyncio.create_task(call(guard, **{ARRIVED: time.monotonic()}))
+        running = asyncio.create_task(call(guard, "/", **{ARRIVED: time.monotonic()}))
         await until(lambda: gate.inflight == 1)
         assert ask(guard, **{ARRIVED: 1e-9}).reason == "waited"
         holding.go.set()
