@@ -67,7 +67,7 @@ class Resilience:
         """
         if EXTENSION in app.extensions:
             raise RuntimeError(f"Resilience was initialized twice for the app {app.name!r}")
-        options = resolve(config or self.config, settings=_settings(app.config)).config
+        options = resolve(config or self.config, settings=settings_of(app.config)).config
         guard = Guard(app.wsgi_app, *policies.for_all(options, threads=True))
         app.wsgi_app = guard  # type: ignore[method-assign]
         app.extensions[EXTENSION] = guard
@@ -96,7 +96,7 @@ def _guard(app: Flask) -> Guard:
     return guard
 
 
-def _settings(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def settings_of(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Put the mapping and the single keys of an app's configuration together."""
     settings: Mapping[str, Any] | None = config.get(SETTING)
     single = _single(config)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from . import policies as build
@@ -22,7 +24,8 @@ def protect(
     Args:
         app: any ASGI or WSGI app; the result speaks the same protocol.
         config: options given in code. What it leaves out comes from the environment
-            (``RESILIENCE_LIMIT_MAX_CONCURRENT_REQUESTS=100``), then from the defaults.
+            (``RESILIENCE_LIMIT_MAX_CONCURRENT_REQUESTS=100``), then from the ``RESILIENCE``
+            setting of a Django or Flask app, then from the defaults.
         policies: more of your own, further in than ours.
         interface: the app's protocol, if its signature does not tell.
 
@@ -37,7 +40,7 @@ def protect(
         raise ConfigError(f'interface must be "auto", "asgi" or "wsgi", got {interface!r:.80}')
     if config is not None and not isinstance(config, Config):
         raise ConfigError(f"config must be a Config, got {config!r:.80}")
-    options = resolve(config).config
+    options = resolve(config, settings=_settings(app)).config
     threads = (interface_of(app) if interface == "auto" else interface) == "wsgi"
     row = [*build.for_all(options, threads=threads), *policies]
     if threads:
@@ -47,3 +50,21 @@ def protect(
     from .asgi import Guard as ASGIGuard
 
     return ASGIGuard(as_asgi3(app), *row)
+
+
+def _settings(app: Any) -> Mapping[str, Any] | None:
+    """Return what Django or Flask, if ``app`` is theirs, has been set to.
+
+    Asked of modules that are loaded already: an app of a framework that is not cannot be.
+    """
+    handlers = sys.modules.get("django.core.handlers.base")
+    if handlers is not None and isinstance(app, handlers.BaseHandler):
+        from .django.conf import setting
+
+        return setting()
+    flask = sys.modules.get("flask")
+    if flask is not None and isinstance(app, flask.Flask):
+        from .flask import settings_of
+
+        return settings_of(app.config)
+    return None

@@ -46,14 +46,15 @@ class Watch:
                     _end(exchange)
             elif exchange.status:
                 continue  # a response that has started is never cut
+            elif exchange.reader is not None and exchange.arrived <= receive_by:
+                # Before the deadline, which may be the same: it is the client who is late.
+                self._policy.unreceived += 1
+                self._answer(exchange, UNRECEIVED)
+                exchange.tell(exchange.reader)
             elif due:
                 self._policy.expired += 1
                 self._answer(exchange, LATE)
                 _end(exchange)
-            elif exchange.reader is not None and exchange.arrived <= receive_by:
-                self._policy.unreceived += 1
-                self._answer(exchange, UNRECEIVED)
-                exchange.tell(exchange.reader)
 
     @staticmethod
     def _answer(exchange: ASGIExchange, reply: Reply) -> None:

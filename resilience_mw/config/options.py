@@ -117,7 +117,8 @@ class Backpressure(Section, name="backpressure"):
     queue_timeout: float = option(
         5.0,
         _SECONDS,
-        "How long a request may wait for a slot.",
+        "The longest a request may wait for a slot; `adaptive` mostly lets it wait less: three"
+        " times `max_wait` while calm, once while overloaded.",
         unit="seconds",
         node="queueTimeout",
     )

@@ -18,9 +18,9 @@ def settings_of(app: Any) -> Mapping[str, Mapping[str, Any]]:
     """Return the options that the app's framework holds in its own settings: Django, Flask."""
     flask = sys.modules.get("flask")
     if flask is not None and isinstance(app, flask.Flask):
-        from ..flask import _settings
+        from ..flask import settings_of
 
-        return _settings(app.config) or {}
+        return settings_of(app.config) or {}
     return _django_settings(app) or {}
 
 

@@ -192,3 +192,15 @@ def test_a_get_without_a_body_is_received_at_once():
         guard.close()
 
     run(main())
+
+
+def test_a_stalled_upload_is_the_clients_fault_even_at_the_same_moment():
+    """By default both times are 30 s: the answer is 408 and close, not 504."""
+
+    async def main():
+        guard, deadline, _ = guarded(read_all, SOON, timeout=SOON)
+        assert_unreceived(await upload(part()).through(guard))
+        assert (deadline.expired, deadline.unreceived) == (0, 1)
+        guard.close()
+
+    run(main())

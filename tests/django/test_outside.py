@@ -7,6 +7,7 @@ import threading
 
 import pytest
 from django.core.handlers.asgi import ASGIHandler
+from django.core.handlers.wsgi import WSGIHandler
 
 from resilience_mw import Config, Deadline, Limit, protect
 from resilience_mw.django import options
@@ -62,3 +63,18 @@ def test_the_setting_serves_both_places(configure):
     run(test)
     limits = [getattr(part, "limit", None) for part in app.snapshot().policies]
     assert 7 in limits
+
+
+@pytest.mark.parametrize("handler", [ASGIHandler, WSGIHandler])
+def test_protect_reads_the_setting_by_itself(configure, monkeypatch, handler):
+    """Moving from ``MIDDLEWARE`` to the outside loses nothing; environment and code still win."""
+    configure(RESILIENCE={"limit": {"max_concurrent_requests": 7}})
+
+    def fixed_limit(*arguments):
+        parts = protect(handler(), *arguments).snapshot().policies
+        return [part.limit for part in parts if getattr(part, "name", "") == "limit"]
+
+    assert fixed_limit() == [7]
+    monkeypatch.setenv("RESILIENCE_LIMIT_MAX_CONCURRENT_REQUESTS", "8")
+    assert fixed_limit() == [8]
+    assert fixed_limit(Config(limit=Limit(max_concurrent_requests=9))) == [9]

@@ -235,3 +235,10 @@ def test_a_full_app_refuses():
     while resilience.snapshot(app).inflight and time.monotonic() < deadline:
         time.sleep(0.005)
     assert app.test_client().get("/").status_code == 200
+
+
+def test_protect_reads_the_configuration_of_a_flask_app():
+    """Whoever wraps the app itself is not left without what is configured in it."""
+    app = make_app(RESILIENCE={"limit": {"max_concurrent_requests": 7}})
+    parts = resilience_mw.protect(app).snapshot().policies
+    assert [part.limit for part in parts if getattr(part, "name", "") == "limit"] == [7]
