@@ -18,17 +18,23 @@ def test_nothing_is_refused_at_80_percent(case):
     assert summary.unanswered == 0
 
 
-@pytest.mark.parametrize("factor", [2, 5, 10])
-@pytest.mark.parametrize("case", CASES, ids=str)
+# At ten times the capacity, light handlers leave no time but for refusing: only a server that
+# refuses before there is a request can do better, and the model has none.
+OVERLOADS = [
+    pytest.param(case, factor, id=f"{case}-{factor}")
+    for case in CASES
+    for factor in (2, 5, 10)
+    if (case.name, factor) != ("light io", 10)
+]
+
+
+@pytest.mark.parametrize(("case", "factor"), OVERLOADS)
 def test_overload_is_served_as_well_as_it_can_be(case, factor):
     """2x to 10x: at least 98 % of G in time, soon, and everybody is answered."""
     seconds = 9 if case.name == "light io" else 15
     outcome = run(case, [(seconds, factor)])
     summary = outcome.result.summary(SETTLED)
     most = outcome.most(summary.offered)
-    alone = outcome.worker.capacity(outcome.handler, case.new_connections)
-    if most < 0.2 * alone:
-        pytest.skip("refusing alone takes four fifths of the CPU")
     assert summary.goodput >= 0.98 * most
     assert summary.p99 <= WORKLOADS[case.name].bound
     assert summary.refused_p99 <= 0.25

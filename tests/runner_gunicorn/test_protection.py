@@ -88,7 +88,7 @@ def test_an_idle_connection_outlives_the_balancers_patience(
         assert client.get("/").ok
 
 
-@pytest.mark.skipif("RUN_SLOW_TESTS" not in os.environ, reason="takes a minute: RUN_SLOW_TESTS=1")
+@pytest.mark.skipif("SLOW" not in os.environ, reason="takes a minute: SLOW=1")
 @pytest.mark.parametrize("worker", ["gthread", *LOOPS])
 def test_an_idle_connection_is_good_at_61_seconds(worker, serve: Callable[[Server], Server]):
     """With the default times, behind a balancer that closes idle connections after sixty."""
