@@ -40,7 +40,7 @@ def protect(
         raise ConfigError(f'interface must be "auto", "asgi" or "wsgi", got {interface!r:.80}')
     if config is not None and not isinstance(config, Config):
         raise ConfigError(f"config must be a Config, got {config!r:.80}")
-    options = resolve(config, settings=_settings(app)).config
+    options = resolve(config, settings=settings_of(app)).config
     threads = (interface_of(app) if interface == "auto" else interface) == "wsgi"
     row = [*build.for_all(options, threads=threads), *policies]
     if threads:
@@ -52,7 +52,7 @@ def protect(
     return ASGIGuard(as_asgi3(app), *row)
 
 
-def _settings(app: Any) -> Mapping[str, Any] | None:
+def settings_of(app: Any) -> Mapping[str, Any] | None:
     """Return what Django or Flask, if ``app`` is theirs, has been set to.
 
     Asked of modules that are loaded already: an app of a framework that is not cannot be.
@@ -64,7 +64,7 @@ def _settings(app: Any) -> Mapping[str, Any] | None:
         return setting()
     flask = sys.modules.get("flask")
     if flask is not None and isinstance(app, flask.Flask):
-        from .flask import settings_of
+        from . import flask as extension
 
-        return settings_of(app.config)
+        return extension.settings_of(app.config)
     return None

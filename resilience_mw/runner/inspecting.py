@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..config import Health
+from ..protect import settings_of as own_settings
 from .wrap import _django_settings, guards_of, is_wrapped
 
 _DEEPEST = 30
@@ -16,12 +17,7 @@ _DEEPEST = 30
 
 def settings_of(app: Any) -> Mapping[str, Mapping[str, Any]]:
     """Return the options that the app's framework holds in its own settings: Django, Flask."""
-    flask = sys.modules.get("flask")
-    if flask is not None and isinstance(app, flask.Flask):
-        from ..flask import settings_of
-
-        return settings_of(app.config) or {}
-    return _django_settings(app) or {}
+    return own_settings(app) or _django_settings(app) or {}
 
 
 def shadowed(app: Any, health: Health) -> tuple[str, ...]:
