@@ -1,0 +1,69 @@
+"""A check: what tells whether something that the app needs is there."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from ..exceptions import ConfigError
+
+
+class CheckFailed(Exception):
+    """A check's verdict "no", with a reason that anybody may read.
+
+    Args:
+        reason: few words of low cardinality (``refused``, ``timeout``, ``status 500``): no address,
+            no secret, no text of an exception.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Check:
+    """Asks, now and then, whether something the app needs is there.
+
+    Args:
+        probe: called without arguments, in the background. It passes unless it raises or returns
+            ``False``. A coroutine function is awaited; any other is called in a thread.
+        critical: whether the app is not ready while the check fails.
+        interval: seconds from one start to the next.
+        timeout: seconds after which a probe that has not returned has failed.
+        fall: failures in a row that turn a passing check into a failing one.
+        rise: passes in a row that turn a failing check into a passing one.
+        jitter: share of the interval by which each start is moved at random, so that not all
+            instances ask, or fail, at once.
+
+    Raises:
+        ConfigError: a value breaks its rule.
+    """
+
+    def __init__(
+        self,
+        probe: Callable[[], object] | Callable[[], Awaitable[object]],
+        *,
+        critical: bool = True,
+        interval: float = 5.0,
+        timeout: float = 1.0,
+        fall: int = 1,
+        rise: int = 1,
+        jitter: float = 0.0,
+    ) -> None:
+        name = type(self).__name__
+        if not callable(probe):
+            raise ConfigError(f"{name} probe must be callable, got {probe!r:.80}")
+        for option, seconds in (("interval", interval), ("timeout", timeout)):
+            if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+                raise ConfigError(f"{name} {option} must be > 0 seconds, got {seconds!r:.80}")
+        for option, count in (("fall", fall), ("rise", rise)):
+            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                raise ConfigError(f"{name} {option} must be an integer >= 1, got {count!r:.80}")
+        if isinstance(jitter, bool) or not isinstance(jitter, int | float) or not 0 <= jitter <= 1:
+            raise ConfigError(f"{name} jitter must be between 0 and 1, got {jitter!r:.80}")
+        self.probe = probe
+        self.critical = critical
+        self.interval = float(interval)
+        self.timeout = float(timeout)
+        self.fall = fall
+        self.rise = rise
+        self.jitter = float(jitter)
