@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Literal
@@ -13,8 +11,9 @@ from typing import Any, Literal
 import click
 
 from resilience_mw.cli.flags import option_flags
+from resilience_mw.cli.loading import load
 from resilience_mw.config import Config, Resolved, options_of, resolve
-from resilience_mw.config.wording import one_line, plain, show
+from resilience_mw.config.wording import one_line, show
 from resilience_mw.interface import interface_of
 from resilience_mw.runner.contradictions import Finding, Surroundings, contradictions
 from resilience_mw.runner.inspecting import outside, settings_of, shadowed
@@ -74,7 +73,7 @@ def command(
     Lists each option with where it came from, and every pair of numbers that contradict, those of
     the server, the load balancer and the orchestrator included. Exit code 1 = there are errors.
     """
-    loaded = _load(app)
+    loaded = load(app)
     wsgi = interface_of(loaded) == "wsgi"
     gunicorn = server == "gunicorn" or (server == "auto" and wsgi)
     found: dict[str, Any] = {}
@@ -95,21 +94,6 @@ def command(
     write = _as_json if form == "json" else _as_text
     click.echo(write(app, name, resolved, findings))
     return int(any(finding.level == "error" for finding in findings))
-
-
-def _load(app: str) -> Any:
-    module, _, attribute = app.partition(":")
-    if not module or not attribute:
-        raise click.UsageError(f'APP must be "module:attribute", got {plain(app)}')
-    sys.path.insert(0, os.getcwd())
-    try:
-        found: Any = importlib.import_module(module)
-        for name in attribute.split("."):
-            found = getattr(found, name)
-    except Exception as error:
-        reason = one_line(f"{type(error).__name__}: {error}", 200)
-        raise click.ClickException(f"{plain(app)} could not be loaded: {reason}") from error
-    return found
 
 
 def _gunicorn(

@@ -1,0 +1,1 @@
+"""What `resilience-mw export` can write, one module each: its name, its `command` the code."""
