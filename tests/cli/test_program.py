@@ -60,7 +60,7 @@ def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str])
     ("arguments", "message"),
     [
         (["optoins"], "unknown command optoins; did you mean options?"),
-        (["--", "--fast"], "unknown command --fast; did you mean options?"),
+        (["--", "--optoins"], "unknown command --optoins; did you mean options?"),
         (["--versio"], "unknown option --versio; did you mean --version?"),
         (["-q"], "unknown option -q; did you mean --"),
         (["options", "--fromat", "json"], "unknown option --fromat; did you mean --format?"),
