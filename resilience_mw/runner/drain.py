@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
-from ..config import Runner
+from ..config import Config, Runner
 
 logger = logging.getLogger("resilience_mw")
 
@@ -57,6 +58,14 @@ class Progress:
         if stage not in self._said:
             self._said.add(stage)
             logger.log(level, "%s: %s", self.who, message)
+
+
+def head_timeout(config: Config) -> float:
+    """Return the seconds from a request's first byte until its head must be complete.
+
+    The deadline for the whole request counts as well, where it is the shorter one.
+    """
+    return min(config.runner.headers_timeout, config.deadline.receive_timeout or math.inf)
 
 
 def timeouts(runner: Runner) -> str:

@@ -132,6 +132,16 @@ def test_a_request_is_stamped_with_its_arrival(server):
         assert float(client.get("/arrived").body) < 0.2, "the next request has a stamp of its own"
 
 
+def test_the_time_for_the_whole_request_bounds_that_for_its_head(serve):
+    """As on Gunicorn: the shorter of the two counts, from the first byte."""
+    server = serve(launch(*times(headers=30), "--deadline-receive-timeout=0.6"))
+    with Client(server) as client:
+        time.sleep(0.3)
+        with timed(0.4, 0.6 + LATE):
+            client.send(b"GET / HTTP/1.1\r\nHost: local")
+            timed_out(client)
+
+
 @pytest.mark.skipif(not os.environ.get("SLOW"), reason="takes a minute; set SLOW=1")
 def test_a_connection_outlives_the_idle_time_of_a_balancer(serve):
     """With the defaults, what was idle for the 60 s of a balancer is still good."""

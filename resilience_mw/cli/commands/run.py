@@ -82,7 +82,7 @@ def command(app: str, server: str, flags: dict[str, str], **options: Any) -> int
 
     The app is protected unless it protects itself already. At SIGTERM it turns not ready, goes on
     accepting for --runner-drain-delay, then finishes what is in flight. Exit code 0 = stopped,
-    1 = something had to be forced, 2 = wrong usage, 3 = did not start.
+    1 = something had to be forced, 2 = wrong usage, 3 = did not start, or workers kept dying.
     """
     config = resolve(Config(), flags=flags).config
     module, _, attribute = app.partition(":")

@@ -9,23 +9,14 @@ from __future__ import annotations
 
 import signal
 import time
-from collections import deque
 from typing import Any
 
 from gunicorn.errors import HaltServer
 
+from ..crashes import EXIT_CODE, MESSAGE, CrashLoop
 from ..drain import Progress, timeouts
 from .resolving import InForce
 from .shared import SERVING, STARTING, Shared
-
-CRASHES = 5
-"""So many workers in a row that die soon after their start are a crash loop."""
-
-SOON = 10.0
-"""Seconds; a worker that has lived for longer is no part of a crash loop."""
-
-CRASH_LOOP = 3
-"""The exit code, which is Gunicorn's own for a worker that cannot start."""
 
 
 class Master:
@@ -45,7 +36,7 @@ class Master:
         self._stopping = False
         self._killed = False
         self._started: dict[int, float] = {}
-        self._crashes: deque[float] = deque(maxlen=CRASHES)
+        self._crashes = CrashLoop()
         # What Gunicorn looks up on the arbiter at each use, so that no class has to be replaced.
         self._handle_term = server.handle_term
         self._wait_for_signals = server.wait_for_signals
@@ -117,17 +108,9 @@ class Master:
         orderly = self.shared.state(worker.age) > SERVING or server.cfg.reload
         if self._stopping or orderly:
             return
-        if lived > SOON:
-            self._crashes.clear()
-            return
-        self._crashes.append(lived)
-        if len(self._crashes) == CRASHES:
+        if self._crashes.died(lived):
             self._stopping = True
-            raise HaltServer(
-                f"{CRASHES} workers in a row died within {SOON:g} s of their start: "
-                "see above for why, or for which signal.",
-                CRASH_LOOP,
-            )
+            raise HaltServer(f"{MESSAGE}: see above for why, or for which signal.", EXIT_CODE)
 
     def on_exit(self, server: Any) -> None:
         """Turn the exit code into 1 if requests were cut off."""

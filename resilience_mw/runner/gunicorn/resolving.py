@@ -11,7 +11,7 @@ from typing import Any
 from ...config import ENV_PREFIX, Config, Resolved, options_of, resolve
 from ...config.wording import nearest
 from ...exceptions import ConfigError
-from ..drain import MARGIN
+from ..drain import MARGIN, head_timeout
 
 VARIABLE = "RESILIENCE"
 """The variable of a ``gunicorn.conf.py``: a `Config`, or a mapping of sections."""
@@ -119,15 +119,6 @@ def in_force(cfg: Any, exported: Mapping[str, int]) -> InForce:
         drain=max(0.0, min(runner.shutdown_timeout, cfg.graceful_timeout - MARGIN)),
         theirs=theirs,
     )
-
-
-def head_timeout(config: Config) -> float:
-    """Return the seconds from a request's first byte until its head must be complete.
-
-    The deadline for the whole request counts as well, where it is the shorter one.
-    """
-    receive = config.deadline.receive_timeout or math.inf
-    return min(config.runner.headers_timeout, receive)
 
 
 configured: Mapping[str, Any] = {}

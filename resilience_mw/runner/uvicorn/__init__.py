@@ -36,7 +36,7 @@ def run(
 ) -> int:
     """Serve until a signal says to stop, and return the exit code, with which to end the process.
 
-    0 = stopped; 1 = something had to be forced, or workers kept dying; 3 = did not start.
+    0 = stopped; 1 = something had to be forced; 3 = did not start, or workers kept dying.
 
     Args:
         app: an ASGI app, or ``module:attribute``. With several workers, each imports it.
@@ -76,5 +76,6 @@ def _serve(config: UvicornConfig, sockets: list[socket.socket], parent: int | No
     try:
         server.run(sockets)
     except SystemExit as stop:  # Uvicorn's way of not starting
-        return stop.code if isinstance(stop.code, int) else 1
+        code = stop.code if isinstance(stop.code, int) else 1
+        return code if code or server.should_exit else STARTUP_FAILURE  # told, or the app's own
     return server.exit_code

@@ -15,6 +15,7 @@ from ...asgi import Guard
 from ...config import Config, resolve
 from ...exceptions import ConfigError
 from ...interface import interface_of
+from ..drain import head_timeout
 from ..wrap import Wrapped, wrap
 from .lifespan import Lifespan
 from .protocol import protocol
@@ -62,10 +63,11 @@ class UvicornConfig(uvicorn.Config):
         if not hasattr(uvicorn.Config, "load_app"):
             raise ConfigError(f"uvicorn must be >= 0.50, got {uvicorn.__version__}")
         self.given = config
-        self.runner = resolve(config).config.runner
+        known = resolve(config).config
+        self.runner, self._head = known.runner, head_timeout(known)
         self.parser = http
         options.setdefault("log_config", logging_config())
-        super().__init__(app, http=protocol(self.runner, http), **options)
+        super().__init__(app, http=protocol(self.runner, http, head=self._head), **options)
         self._time()
 
     def _time(self) -> None:
@@ -82,10 +84,11 @@ class UvicornConfig(uvicorn.Config):
                 f"app must be ASGI for Uvicorn (use Gunicorn for WSGI), got {app!r:.80}"
             )
         self.wrapped = wrap(app, self.given, "asgi")
-        if self.wrapped.config.runner != self.runner:
-            # The framework's own settings say something of the runner, too.
-            self.runner = self.wrapped.config.runner
-            self.http: Any = protocol(self.runner, self.parser)
+        runner, head = self.wrapped.config.runner, head_timeout(self.wrapped.config)
+        if (runner, head) != (self.runner, self._head):
+            # The framework's own settings say something of them, too.
+            self.runner, self._head = runner, head
+            self.http: Any = protocol(runner, self.parser, head=head)
             self.http_protocol_class = self.http
             self._time()
         return self.wrapped.app

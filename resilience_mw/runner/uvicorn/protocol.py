@@ -3,7 +3,7 @@
 | a connection | until | then |
 |---|---|---|
 | has sent nothing yet | `headers_timeout` after it was accepted | 408 |
-| has begun a request head | the same for its first, else after the first byte | 408 |
+| has begun a request head | `head` after its first byte | 408 |
 | is being served | for ever: deadlines are the middleware's | |
 | is kept, with no new request | `keep_alive_timeout` after the last response | closed |
 
@@ -48,10 +48,12 @@ class Timed(asyncio.Protocol):
 
     Attributes:
         runner: the times in force.
+        head: seconds from the first byte of a request until its head must be complete.
         due: when the time of what the connection is doing now is up.
     """
 
     runner: Runner
+    head: float
     due = NEVER
     transport: asyncio.Transport
     flow: FlowControl
@@ -70,6 +72,8 @@ class Timed(asyncio.Protocol):
     _asked = False
     """Whether the guard has been asked about the request that is about to be parsed."""
     _in_head = False
+    _clocked = False
+    """Whether the time for a head is running; a line that is empty starts it only once."""
     _fresh = True
     _read_at = 0.0
     _arrived = 0.0
@@ -83,7 +87,7 @@ class Timed(asyncio.Protocol):
             # uvloop makes a real socket for every question; a descriptor is asked at half the cost.
             self._socket = sock if isinstance(sock, TransportSocket) else sock.fileno()
         self.due = time.monotonic() + self.runner.headers_timeout
-        shortest = min(self.runner.headers_timeout, self.runner.keep_alive_timeout)
+        shortest = min(self.head, self.runner.keep_alive_timeout)
         self._sweep = sweep_of(self.server_state, asyncio.get_running_loop(), shortest)
         self._sweep.add(self)
 
@@ -99,8 +103,9 @@ class Timed(asyncio.Protocol):
         hot = now < self._hot_until() and self._between and not self.busy
         if hot and self._refused(data, now):
             return
-        if self.due == NEVER and not self.busy:
-            self.due = now + self.runner.headers_timeout
+        if not self._clocked and not self.busy:
+            self._clocked = True
+            self.due = self._read_at + self.head
         super().data_received(data)
 
     def handle_websocket_upgrade(self, *request: Any) -> None:
@@ -189,14 +194,15 @@ class Timed(asyncio.Protocol):
     def _head_complete(self) -> None:
         # The scope is new, and the only thing that goes with the request.
         self.scope[ARRIVED] = self._arrived if self._in_head else self._read_at
-        self._in_head = False
+        self._in_head = self._clocked = False
         self.due = NEVER
 
     def _response_complete(self) -> None:
         """Start the clock of a head that has begun to arrive during the response before it."""
         if self._in_head and not self.busy and not self.transport.is_closing():
             self._unset_keepalive_if_required()
-            self.due = time.monotonic() + self.runner.headers_timeout
+            self._clocked = True
+            self.due = time.monotonic() + self.head
 
     def _answered(self) -> bool:
         """Answer the request at once if the guard says how; returns whether it did."""
@@ -258,12 +264,16 @@ class Timed(asyncio.Protocol):
 
 
 def protocol(
-    runner: Runner, http: Literal["auto", "httptools", "h11"] = "auto"
+    runner: Runner,
+    http: Literal["auto", "httptools", "h11"] = "auto",
+    *,
+    head: float | None = None,
 ) -> type[asyncio.Protocol]:
     """Return the protocol class for Uvicorn's ``Config(http=...)``.
 
     Args:
         runner: the times.
+        head: seconds for a head, from its first byte; ``None`` = `headers_timeout`.
         http: the parser; ``auto`` is httptools if it is installed.
 
     Raises:
@@ -276,4 +286,8 @@ def protocol(
         from .httptools_protocol import HttpTools as base
     else:
         from .h11_protocol import H11 as base
-    return type(base.__name__, (base,), {"runner": runner})
+    return type(
+        base.__name__,
+        (base,),
+        {"runner": runner, "head": runner.headers_timeout if head is None else head},
+    )

@@ -17,16 +17,11 @@ from typing import Any
 from uvicorn.config import STARTUP_FAILURE
 
 from ...config import Runner
+from ..crashes import EXIT_CODE, MESSAGE, CrashLoop
 from ..drain import Progress, Timetable
 from .server import AT_ONCE, FORCE
 
 logger = logging.getLogger("resilience_mw")
-
-YOUNG = 5.0
-"""Seconds within which a worker that dies has not really worked."""
-
-STRIKES = 5
-"""Workers that may die young in a row until there is no point in starting another."""
 
 PATIENCE = 1.0
 """Seconds past the end of their timetable until workers are killed."""
@@ -56,7 +51,7 @@ class Supervisor:
         self._runner = runner
         self._born: dict[int, float] = {}
         self._due: list[float] = []  # when to start those that are missing
-        self._strikes = 0
+        self._crashes = CrashLoop()
         self._exit_code = 0
         self._table: Timetable | None = None
         self._progress = Progress(f"parent {os.getpid()}")
@@ -135,18 +130,14 @@ class Supervisor:
             logger.error("worker %d could not start the app, and no other could: stopping", pid)
             self._fail(code)
         else:
-            self._strikes = self._strikes + 1 if age < YOUNG else 0
-            if self._strikes > STRIKES:
-                logger.error(
-                    "%d workers in a row died within %g s of their start (the last one %s): "
-                    "stopping, because another would die as well",
-                    self._strikes,
-                    YOUNG,
-                    _how(code),
-                )
-                self._fail(1)
+            # Code 0 is the end that Uvicorn's own limit of requests asks for.
+            if code and self._crashes.died(age):
+                why = "stopping, because another would die as well"
+                logger.error("%s (the last one %s): %s", MESSAGE, _how(code), why)
+                self._fail(EXIT_CODE)
                 return
-            pause = 0.1 * 2 ** (self._strikes - 1) if self._strikes > 1 else 0.0
+            strikes = self._crashes.strikes
+            pause = 0.1 * 2 ** (strikes - 1) if code and strikes > 1 else 0.0
             logger.warning("worker %d %s, starting another", pid, _how(code))
             self._due.append(time.monotonic() + pause)
 
