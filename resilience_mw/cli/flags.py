@@ -10,6 +10,7 @@ import click
 
 from resilience_mw.config import Config, Option, Section, options_of
 from resilience_mw.config.describe import default_text
+from resilience_mw.config.health_rules import Checks
 from resilience_mw.config.rules import Boolean, Choice, Many
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -68,7 +69,7 @@ def _flag(key: str, option: Option) -> Callable[[F], F]:
         # A repeated list adds to the list rather than dropping what came first.
         kind = {
             "metavar": _metavar(option),
-            "multiple": isinstance(option.rule, Many),
+            "multiple": isinstance(option.rule, Many | Checks),
         }
     return click.option(names, key, help=f"{option.help} [default: {default_text(option)}]", **kind)
 

@@ -5,7 +5,7 @@ A test holds these to the sections in `options`, name by name and type by type.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypedDict
 
 
@@ -51,3 +51,13 @@ class HealthKeywords(TypedDict, total=False):
     live_path: str
     ready_path: str
     startup_path: str
+    checks: Mapping[str, Any]
+    forward_path: str | None
+    forward_check: str | None
+    failure_status: int
+    port: int
+    host: str
+    stuck_after: float
+    expose_details: bool
+    trusted: tuple[str, ...]
+    unready_when_shedding: float | tuple[float, float] | None

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from ..config.rules import Boolean, Integer, Invalid, Number
+from ..config.wording import show
 from ..exceptions import ConfigError
+
+_SECONDS = Number(open=True)
+_COUNT = Integer(minimum=1)
 
 
 class CheckFailed(Exception):
@@ -51,15 +56,20 @@ class Check:
     ) -> None:
         name = type(self).__name__
         if not callable(probe):
-            raise ConfigError(f"{name} probe must be callable, got {probe!r:.80}")
-        for option, seconds in (("interval", interval), ("timeout", timeout)):
-            if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
-                raise ConfigError(f"{name} {option} must be > 0 seconds, got {seconds!r:.80}")
-        for option, count in (("fall", fall), ("rise", rise)):
-            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-                raise ConfigError(f"{name} {option} must be an integer >= 1, got {count!r:.80}")
-        if isinstance(jitter, bool) or not isinstance(jitter, int | float) or not 0 <= jitter <= 1:
-            raise ConfigError(f"{name} jitter must be between 0 and 1, got {jitter!r:.80}")
+            raise ConfigError(f"{name} probe must be callable, got {show(probe)}")
+        for option, rule, value in (
+            ("critical", Boolean(), critical),
+            ("interval", _SECONDS, interval),
+            ("timeout", _SECONDS, timeout),
+            ("fall", _COUNT, fall),
+            ("rise", _COUNT, rise),
+            ("jitter", Number(maximum=1.0), jitter),
+        ):
+            try:
+                rule.check(value)
+            except Invalid as error:
+                message = f"{name} {option} {error.rule}, got {show(value)}"
+                raise ConfigError(message) from None
         self.probe = probe
         self.critical = critical
         self.interval = float(interval)

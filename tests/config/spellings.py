@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from resilience_mw.config import Config, options_of, resolve
+from resilience_mw.config.health_rules import KINDS
 
 OPTIONS = {
     option.dotted: option
@@ -55,6 +56,19 @@ GOOD: dict[str, tuple[Any, str]] = {
     "health.live_path": ("/health/live", "/health/live"),
     "health.ready_path": ("/health/ready", "/health/ready"),
     "health.startup_path": ("/health/startup", "/health/startup"),
+    "health.checks": (
+        {"next-tier": "http://127.0.0.1:7001/status", "DB": "shop.health:ping"},
+        "next-tier=http://127.0.0.1:7001/status, DB = shop.health:ping",
+    ),
+    "health.forward_path": ("/status", "/status"),
+    "health.forward_check": ("next-tier", "next-tier"),
+    "health.failure_status": (404, "404"),
+    "health.port": (9001, "9001"),
+    "health.host": ("::1", "::1"),
+    "health.stuck_after": (0.0, "0"),
+    "health.expose_details": (True, "on"),
+    "health.trusted": (("127.0.0.1/32", "fd00::/8"), "127.0.0.1,fd00::/8"),
+    "health.unready_when_shedding": ((0.5, 20.0), "0.5, 20"),
     "runner.keep_alive_timeout": (75.0, "75"),
     "runner.headers_timeout": (10.0, "10.0"),
     "runner.protect": (False, "FALSE"),
@@ -82,6 +96,13 @@ def _integer(minimum: int) -> dict[str, list[Bad]]:
         "must be an integer": INTEGER,
         f"must be >= {minimum}": [(low, str(low)), (-(10**30), f"-{10**30}")],
         "must be <= 1000000000": [(10**9 + 1, "1000000001"), (10**6000, None)],
+    }
+
+
+def _or_none(rules: dict[str, list[Bad]]) -> dict[str, list[Bad]]:
+    return {
+        f"{rule} or None": [bad for bad in values if bad[0] is not None]
+        for rule, values in rules.items()
     }
 
 
@@ -127,6 +148,62 @@ NETWORKS: dict[str, list[Bad]] = {
     ],
 }
 
+NAME_RULE = 'must be a name of letters, digits, "-", "_", "." and ":"'
+KINDS_RULE = f"must be checks that begin with {', '.join(f'{kind}:' for kind in KINDS)}"
+HEALTH: dict[str, dict[str, list[Bad]]] = {
+    "health.checks": {
+        "must be a mapping of names to checks": [("db", "db"), (1, None), (["db"], "a=b:c,db")],
+        "must be a mapping of names to checks, callables or their texts": [({"db": 5}, None)],
+        NAME_RULE: [({"a b": "tcp://h:1"}, "a b=tcp://h:1"), ({"": "tcp://h:1"}, "=tcp://h:1")],
+        "must have distinct names, whatever their case": [
+            ([("db", "tcp://h:1"), ("DB", "tcp://h:1")], "db=tcp://h:1,DB=tcp://h:2"),
+            ([("db", "tcp://h:1"), ("db", "tcp://h:1")], "db=tcp://h:1,db=tcp://h:1"),
+        ],
+        f'{KINDS_RULE} or are "module:attribute"': [
+            ({"db": "ftp://host/"}, "db=ftp://host/"),
+            ({"db": "ping"}, "db=ping"),
+            ({"db": ""}, "db="),
+        ],
+        "must be checks with a good URL after http:": [
+            ({"db": "http:///status"}, "db=http:///status"),
+            ({"db": "http://host:port/"}, "db=http://host:port/"),
+            ({"db": "http:host"}, "db=http:host"),
+            ({"db": "http://a b/"}, "db=http://a b/"),
+        ],
+        "must be checks with a good URL after tcp:": [({"db": "tcp://host"}, "db=tcp://host")],
+    },
+    "health.forward_path": _or_none(PATHS),
+    "health.forward_check": {f"{NAME_RULE} or None": [("", ""), ("a b", "a b"), (5, None)]},
+    "health.failure_status": {
+        "must be an integer": INTEGER,
+        "must be >= 400": [(200, "200")],
+        "must be <= 599": [(600, "600")],
+    },
+    "health.port": {
+        "must be an integer": INTEGER,
+        "must be >= 0": [(-1, "-1")],
+        "must be <= 65535": [(65536, "65536")],
+    },
+    "health.host": {"must be a host name or an address": [(1, None), ("", ""), ("a b", "a b")]},
+    "health.stuck_after": SECONDS,
+    "health.expose_details": {"must be true or false": BOOLEAN},
+    "health.trusted": NETWORKS,
+    "health.unready_when_shedding": {
+        "must be a share, or a share and seconds or None": [((0.5, 1, 2), "0.5,1,2")],
+        "must be a share, or a share and seconds, and its share must be <= 1 or None": [
+            (1.5, "1.5"),
+            ((2, 10), "2,10"),
+        ],
+        "must be a share, or a share and seconds, and its share must be > 0 or None": [(0, "0")],
+        "must be a share, or a share and seconds, and its seconds must be >= 1 or None": [
+            ((0.5, 0), "0.5,0")
+        ],
+        "must be a share, or a share and seconds, and its share must be a number or None": [
+            ("half", "half")
+        ],
+    },
+}
+
 # By option: the rule in the message, and the values that break it.
 BAD: dict[str, dict[str, list[Bad]]] = {
     "limit.max_concurrent_requests": _integer(0),
@@ -148,14 +225,12 @@ BAD: dict[str, dict[str, list[Bad]]] = {
     "backpressure.user": {"must be a callable or None": [(b"user", None), ({}, None)]},
     "backpressure.dry_run": {"must be true or false": BOOLEAN},
     "deadline.receive_timeout": SECONDS,
-    "deadline.timeout": {
-        f"{rule} or None": [bad for bad in values if bad[0] is not None]
-        for rule, values in POSITIVE_SECONDS.items()
-    },
+    "deadline.timeout": _or_none(POSITIVE_SECONDS),
     "deadline.header": {"must be a header name or None": HEADER},
     "health.live_path": PATHS,
     "health.ready_path": PATHS,
     "health.startup_path": PATHS,
+    **HEALTH,
     "runner.keep_alive_timeout": POSITIVE_SECONDS,
     "runner.headers_timeout": POSITIVE_SECONDS,
     "runner.protect": {"must be true or false": BOOLEAN},
@@ -214,6 +289,8 @@ def _has_none(value: Any) -> bool:
 def _toml_literal(value: Any) -> str:
     if isinstance(value, float):
         return repr(value)
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{json.dumps(k)} = {_toml_literal(v)}' for k, v in value.items())}}}"
     if isinstance(value, int) and not isinstance(value, bool):
         return hex(value) if value > 10**4000 else str(value)
     return "'none'" if value is None else json.dumps(value)

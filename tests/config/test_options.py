@@ -11,6 +11,7 @@ from typing import Any, Literal, assert_type
 import pytest
 
 from resilience_mw.config import Backpressure, Config, Deadline, Health, Limit, Runner, options_of
+from resilience_mw.config.health_rules import NOTHING
 from tests.config.spellings import GOOD, OPTIONS, argument
 
 # Design table of the options, by hand: what `Config()` must hold.
@@ -39,6 +40,16 @@ DEFAULTS: dict[str, Any] = {
     "health.live_path": "/livez",
     "health.ready_path": "/readyz",
     "health.startup_path": "/startupz",
+    "health.checks": NOTHING,
+    "health.forward_path": None,
+    "health.forward_check": None,
+    "health.failure_status": 503,
+    "health.port": 0,
+    "health.host": "0.0.0.0",
+    "health.stuck_after": 30.0,
+    "health.expose_details": False,
+    "health.trusted": (),
+    "health.unready_when_shedding": None,
     "runner.keep_alive_timeout": 65.0,
     "runner.headers_timeout": 66.0,
     "runner.protect": True,

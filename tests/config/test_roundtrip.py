@@ -30,6 +30,7 @@ segments = st.text(
     st.characters(exclude_characters="?#,", exclude_categories=["C", "Z"]), max_size=12
 )
 paths = segments.map(lambda text: f"/{text}")
+texts = st.sampled_from(["http://h/status", "tcp://h:1", "shop.health:ping", "memory:"])
 headers = st.text(string.ascii_letters + string.digits + "-_", min_size=1, max_size=20).filter(
     lambda name: name.lower() not in ("none", "off")
 )
@@ -79,8 +80,26 @@ def backpressures(draw: st.DrawFn) -> Backpressure:
 def configs(draw: st.DrawFn) -> Config:
     """Draw any valid configuration."""
     live, ready, startup = draw(st.lists(paths, min_size=3, max_size=3, unique=True))
-    probes = draw(
-        st.sampled_from([{}, {"live_path": live, "ready_path": ready, "startup_path": startup}])
+    chosen: list[dict[str, Any]] = [
+        {},
+        {"live_path": live, "ready_path": ready, "startup_path": startup},
+    ]
+    probes = draw(st.sampled_from(chosen))
+    checks = draw(
+        some(
+            {
+                "checks": st.dictionaries(st.sampled_from("abc"), texts, max_size=3),
+                "forward_path": st.none() | st.just("/status"),
+                "forward_check": st.none() | st.sampled_from("abc"),
+                "failure_status": st.integers(400, 599),
+                "port": st.integers(0, 65535),
+                "host": st.sampled_from(["127.0.0.1", "::", "localhost"]),
+                "stuck_after": seconds,
+                "expose_details": st.booleans(),
+                "trusted": st.lists(st.sampled_from(["10.0.0.0/8", "*", "unix"]), max_size=2),
+                "unready_when_shedding": st.none() | share | st.tuples(share, st.floats(1, 1e6)),
+            }
+        )
     )
     return Config(
         limit=Limit(
@@ -98,7 +117,7 @@ def configs(draw: st.DrawFn) -> Config:
                 )
             )
         ),
-        health=Health(**probes),
+        health=Health(**probes, **checks),
         runner=Runner(
             **draw(
                 some(

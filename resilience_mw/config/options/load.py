@@ -1,7 +1,4 @@
-"""Every option of the package, each declared once.
-
-The order of the sections and options here is their order in tables, help and documentation.
-"""
+"""The options that decide how much runs, and for how long."""
 
 from __future__ import annotations
 
@@ -190,63 +187,4 @@ class Deadline(Section, name="deadline"):
         None,
         OrNone(HeaderName()),
         "A trusted header that may shorten the deadline, never lengthen it.",
-    )
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Health(Section, name="health"):
-    """Where the three probes are answered.
-
-    Example: ``Health(live_path="/healthz/live", ready_path="/healthz/ready")``
-    """
-
-    live_path: str = option("/livez", Path(), "Answers whether the process works at all.")
-    ready_path: str = option("/readyz", Path(), "Answers whether it wants traffic.")
-    startup_path: str = option("/startupz", Path(), "Answers whether it has started.")
-
-    def _relate(self) -> None:
-        options = options_of(type(self))
-        seen: dict[str, str] = {}
-        for name in ("live_path", "ready_path", "startup_path"):
-            path = getattr(self, name)
-            if path in seen:
-                other = seen[path]
-                raise options[name].error(f"must differ from {options[other].dotted}", path, other)
-            seen[path] = name
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Runner(Section, name="runner"):
-    """What the runner sets on the server around the app.
-
-    Example: ``Runner(keep_alive_timeout=75, drain_delay=5)``
-    """
-
-    keep_alive_timeout: float = option(
-        65.0,
-        _POSITIVE_SECONDS,
-        "Keep an idle connection open; longer than the balancer's idle timeout.",
-        unit="seconds",
-        node="keepAliveTimeout",
-    )
-    headers_timeout: float = option(
-        66.0,
-        _POSITIVE_SECONDS,
-        "The whole request head has been received, else 408 and close.",
-        unit="seconds",
-        node="headersTimeout",
-    )
-    protect: bool = option(True, Boolean(), "Wrap an app that is not wrapped yet; never twice.")
-    shutdown_timeout: float = option(
-        25.0,
-        _SECONDS,
-        "Let requests in flight finish after the drain delay, then force.",
-        unit="seconds",
-        node="shutdownTimeout",
-    )
-    drain_delay: float = option(
-        3.0,
-        _SECONDS,
-        "After SIGTERM: not ready, but still accepting and serving. Ctrl-C skips it.",
-        unit="seconds",
     )
