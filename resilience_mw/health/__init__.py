@@ -3,5 +3,8 @@
 from __future__ import annotations
 
 from .check import Check, CheckFailed
+from .specs import from_spec
+from .tcp import TcpCheck
+from .upstream import UpstreamCheck
 
-__all__ = ["Check", "CheckFailed"]
+__all__ = ["Check", "CheckFailed", "TcpCheck", "UpstreamCheck", "from_spec"]

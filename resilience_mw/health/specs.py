@@ -1,0 +1,84 @@
+"""Checks written as text, as they come from the environment, a flag or a settings file."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+
+from ..exceptions import ConfigError
+from .address import parse_tcp
+from .check import Check
+from .tcp import TcpCheck
+from .upstream import UpstreamCheck
+
+KINDS = "http://, https://, unix:/, tcp://, redis://, disk:/, memory:, django: or module:attribute"
+
+
+def from_spec(text: str) -> Check:
+    """Return the check that `text` describes.
+
+    ==========================  ================================================================
+    ``http://host/page``        `UpstreamCheck`; so are ``https://``, ``http+unix://`` and
+                                ``unix:/path/of/socket:/page``
+    ``tcp://host:port``         `TcpCheck`
+    ``redis://host:port/0``     `RedisCheck`; so are ``rediss://`` and ``redis+unix:///socket``
+    ``disk:/path``              `DiskCheck`; ``disk:/path?min_free=0.1`` sets the share
+    ``memory:``                 `MemoryCheck`; ``memory:?max_used=0.9`` sets the share
+    ``django:alias``            `DjangoDatabaseCheck`
+    ``module:attribute``        a `Check`, or a callable that one is made of
+    ==========================  ================================================================
+
+    Everything else about them keeps its default; write the check in Python to change it.
+
+    Raises:
+        ConfigError: it describes no check, or the check refuses it. The message is one line,
+            without the name of the option.
+    """
+    if not text.strip():
+        raise ConfigError(f"a check must be {KINDS}, got {text!r:.80}")
+    text = text.strip()
+    kind = text.partition(":")[0].lower()
+    build = _BUILDERS.get(kind) if ":" in text else None
+    if build is not None:
+        return build(text)
+    return _imported(text)
+
+
+def _tcp(text: str) -> Check:
+    address = parse_tcp(text, "TcpCheck")
+    return TcpCheck(address.host, address.port)
+
+
+_BUILDERS: dict[str, Callable[[str], Check]] = {
+    "http": UpstreamCheck,
+    "https": UpstreamCheck,
+    "http+unix": UpstreamCheck,
+    "unix": UpstreamCheck,
+    "tcp": _tcp,
+}
+
+
+def _imported(text: str) -> Check:
+    module, separator, attribute = text.partition(":")
+    dotted = [*module.split("."), *attribute.split(".")]
+    if not separator or not all(part.isidentifier() for part in dotted):
+        raise ConfigError(f"a check must be {KINDS}, got {text!r:.80}")
+    try:
+        found: object = importlib.import_module(module)
+    except ImportError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # the module is there, and something inside it is not: its traceback tells more
+        raise ConfigError(f"a check must be importable, and there is no {module!r:.80}") from None
+    try:
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except AttributeError:
+        raise ConfigError(
+            f"a check must be importable, and {module!r:.80} has no {attribute!r:.80}"
+        ) from None
+    if isinstance(found, Check):
+        return found
+    if inspect.isclass(found) or not callable(found):
+        raise ConfigError(f"a check must be a Check or a function, got {text!r:.80}")
+    return Check(found)
