@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import socket
-from http import HTTPStatus
 from typing import Any
 
 from ...core.deadline import UNRECEIVED
 from ...core.exchange import Reply
+from ...wire import CLOSE, written
 
 BUSY = Reply(503, "Service Busy", (("Retry-After", "1"),), reason="draining", close=True)
 """For a request that is still running when its worker has to end."""
@@ -20,10 +20,7 @@ TIMEOUT = UNRECEIVED
 @functools.cache
 def rendered(reply: Reply) -> bytes:
     """Return the whole response, which closes the connection."""
-    head = [f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}"]
-    head += [f"{name}: {value}" for name, value in reply.headers]
-    head.append("Connection: close")
-    return "\r\n".join([*head, "", ""]).encode("latin-1") + reply.body
+    return written(reply, [*reply.raw_headers, CLOSE])
 
 
 def answer(sock: Any, reply: Reply) -> None:

@@ -10,8 +10,9 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ...core.exchange import Reply
+from ...wire import CLOSE
 from .protocol import Timed
-from .state import CLOSE, State
+from .state import State
 
 
 class H11(Timed, H11Protocol):

@@ -30,8 +30,9 @@ from ...core.deadline import UNRECEIVED
 from ...core.exchange import Reply
 from ...signals.tcp import has_tcp_info, tcp_age
 from ...signals.waited import ARRIVED
+from ...wire import CLOSE, written
 from .simple import simple_request
-from .state import CLOSE, NEVER, State, sweep_of, written
+from .state import NEVER, State, sweep_of
 
 HEAD_GRACE = 5.0
 """Seconds, once nothing is accepted any more, for what has been received in part."""

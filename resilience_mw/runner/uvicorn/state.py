@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import http
 import math
 import time
-from collections.abc import Iterable
 from typing import Any, Protocol
 
 from uvicorn.server import ServerState
 
 from ...asgi import Guard
 from ...core.exchange import Reply
+from ...wire import CLOSE, written
 
 Headers = list[tuple[bytes, bytes]]
-
-CLOSE = (b"connection", b"close")
 
 NEVER = math.inf
 
@@ -107,14 +104,6 @@ class State(ServerState):
             headers = [*self._given, *reply.raw_headers, *([CLOSE] if close else [])]
             rendered = self._rendered[key] = written(reply, headers, head=head)
         return rendered
-
-
-def written(reply: Reply, headers: Iterable[tuple[bytes, bytes]], *, head: bool = False) -> bytes:
-    """Return ``reply`` as it goes over an HTTP/1.1 connection."""
-    phrase = http.HTTPStatus(reply.status).phrase
-    lines = [f"HTTP/1.1 {reply.status} {phrase}".encode()]
-    lines += [name + b": " + value for name, value in headers]
-    return b"\r\n".join([*lines, b"", b"" if head else reply.body])
 
 
 def sweep_of(state: Any, loop: asyncio.AbstractEventLoop, shortest: float) -> Sweep:

@@ -1,0 +1,31 @@
+"""An answer as it goes over an HTTP/1.1 connection, for whoever writes to one directly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from http import HTTPStatus
+
+from .core.exchange import Reply
+
+CLOSE = (b"connection", b"close")
+"""The header that makes a response the last of its connection."""
+
+
+def written(reply: Reply, headers: Iterable[tuple[bytes, bytes]], *, head: bool = False) -> bytes:
+    """Return the whole response.
+
+    Args:
+        reply: its status and body.
+        headers: all that it gets, those of the reply among them.
+        head: it answers HEAD, and so has no body.
+    """
+    lines = [f"HTTP/1.1 {reply.status} {_phrase(reply.status)}".encode()]
+    lines += [name + b": " + value for name, value in headers]
+    return b"\r\n".join([*lines, b"", b"" if head else reply.body])
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""  # somebody else's own, passed on
