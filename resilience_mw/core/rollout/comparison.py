@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from .exact import p_above, p_more
 from .guard import RolloutGuard, Verdict
-from .outcomes import Outcomes, above, bucket_of, quantile, seconds_of
+from .outcomes import BATCH, Outcomes, above, bucket_of, quantile, seconds_of
 
 __all__ = ["Comparison", "RolloutGuard", "Verdict"]
 
@@ -109,13 +109,14 @@ class Comparison:
         if now >= self._edge:
             self._turn(now)
         outcomes = self._slot.new if new else self._slot.old
-        outcomes.ended += 1
+        fresh = outcomes.fresh
+        fresh.append(seconds)
+        if len(fresh) >= BATCH:
+            outcomes.sort()
         if failed:
             outcomes.failed += 1
         if late:
             outcomes.late += 1
-        bucket, times = bucket_of(seconds), outcomes.times
-        times[bucket] = times.get(bucket, 0) + 1
         if now - seconds >= self._opened:
             outcomes.pending -= 1
         else:
@@ -135,6 +136,7 @@ class Comparison:
         if not self._due and self._fresh < self._enough:
             return None
         self._due, self._fresh = False, 0
+        self._sort()
         new = self._total(True, now)
         if not new.times:
             return None
@@ -230,6 +232,11 @@ class Comparison:
             total.wait(self._waiting[new], self._span(now))
         return total
 
+    def _sort(self) -> None:
+        """Count what came in the current slot."""
+        self._slot.new.sort()
+        self._slot.old.sort()
+
     def _span(self, now: float) -> float:
         """Return how many seconds are compared."""
         return now - next(iter(self._slots.values())).ends + self._width
@@ -244,6 +251,7 @@ class Comparison:
 
     def _turn(self, now: float) -> None:
         """Open the slot of ``now``, and drop what is too old."""
+        self._sort()
         self._open(now)
         self._due = True
         last = int(now / self._width)
