@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from .bridge import DjangoHealthCheck
 from .check import Check, CheckFailed
+from .disk import DiskCheck
+from .django import DjangoDatabaseCheck
+from .memory import MemoryCheck
+from .redis import RedisCheck
 from .specs import from_spec
 from .tcp import TcpCheck
 from .upstream import UpstreamCheck
 
-__all__ = ["Check", "CheckFailed", "TcpCheck", "UpstreamCheck", "from_spec"]
+__all__ = [
+    "Check",
+    "CheckFailed",
+    "DiskCheck",
+    "DjangoDatabaseCheck",
+    "DjangoHealthCheck",
+    "MemoryCheck",
+    "RedisCheck",
+    "TcpCheck",
+    "UpstreamCheck",
+    "from_spec",
+]

@@ -9,6 +9,10 @@ from collections.abc import Callable
 from ..exceptions import ConfigError
 from .address import parse_tcp
 from .check import Check
+from .disk import DiskCheck
+from .django import DjangoDatabaseCheck
+from .memory import MemoryCheck
+from .redis import RedisCheck
 from .tcp import TcpCheck
 from .upstream import UpstreamCheck
 
@@ -22,7 +26,7 @@ def from_spec(text: str) -> Check:
     ``http://host/page``        `UpstreamCheck`; so are ``https://``, ``http+unix://`` and
                                 ``unix:/path/of/socket:/page``
     ``tcp://host:port``         `TcpCheck`
-    ``redis://host:port/0``     `RedisCheck`; so are ``rediss://`` and ``redis+unix:///socket``
+    ``redis://host:port/0``     `RedisCheck`; so is ``rediss://``
     ``disk:/path``              `DiskCheck`; ``disk:/path?min_free=0.1`` sets the share
     ``memory:``                 `MemoryCheck`; ``memory:?max_used=0.9`` sets the share
     ``django:alias``            `DjangoDatabaseCheck`
@@ -50,12 +54,48 @@ def _tcp(text: str) -> Check:
     return TcpCheck(address.host, address.port)
 
 
+def _disk(text: str) -> Check:
+    path, share = _question(text, "DiskCheck", "min_free")
+    return DiskCheck(path or "/") if share is None else DiskCheck(path or "/", min_free=share)
+
+
+def _memory(text: str) -> Check:
+    rest, share = _question(text, "MemoryCheck", "max_used")
+    if rest:
+        raise ConfigError(f"MemoryCheck must be memory: or memory:?max_used=0.9, got {text!r:.80}")
+    return MemoryCheck() if share is None else MemoryCheck(max_used=share)
+
+
+def _django(text: str) -> Check:
+    return DjangoDatabaseCheck(text.partition(":")[2] or "default")
+
+
+def _question(text: str, owner: str, option: str) -> tuple[str, float | None]:
+    """Return what stands between the colon and a question mark, and the one number after it."""
+    subject, mark, question = text.partition(":")[2].partition("?")
+    if not mark:
+        return subject, None
+    name, _, number = question.partition("=")
+    try:
+        value = float(number)
+    except ValueError:
+        value = 0.0
+    if name != option or not value > 0:
+        raise ConfigError(f"{owner} takes ?{option}= and a number above 0, got {text!r:.80}")
+    return subject, value
+
+
 _BUILDERS: dict[str, Callable[[str], Check]] = {
     "http": UpstreamCheck,
     "https": UpstreamCheck,
     "http+unix": UpstreamCheck,
     "unix": UpstreamCheck,
     "tcp": _tcp,
+    "redis": RedisCheck,
+    "rediss": RedisCheck,
+    "disk": _disk,
+    "memory": _memory,
+    "django": _django,
 }
 
 
