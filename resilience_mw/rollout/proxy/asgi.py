@@ -1,0 +1,128 @@
+"""An ASGI app that is answered by a process elsewhere."""
+
+from __future__ import annotations
+
+import logging
+from typing import Unpack
+
+from ...asgi.exchange import send_reply
+from ...signals.reach import socket_behind
+from ...signals.waited import peer_address
+from ...types import Receive, Scope, Send
+from .asgi_call import Call
+from .asgi_pool import Pools
+from .errors import NO_TUNNEL, NO_WEBSOCKET, BadRequest
+from .headers import framing, request_fields
+from .reach import Reach
+from .target import request_target
+from .upstream import Options, upstream
+
+logger = logging.getLogger("resilience_mw")
+
+
+class ASGIProxy:
+    """A reverse proxy to one upstream, as an ASGI app; see `proxy`."""
+
+    def __init__(self, url: str, **options: Unpack[Options]) -> None:
+        self.upstream = upstream(url, **options)
+        self.reach = Reach(self.upstream.url)
+        self.pools = Pools(self.upstream)
+        self._refused_websocket = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection."""
+        if scope["type"] == "http":
+            await self._serve(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await self._refuse_websocket(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+
+    async def aclose(self) -> None:
+        """Close the connections that the running event loop has open."""
+        await self.pools.aclose()
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method: str = scope["method"]
+        version: str = scope.get("http_version", "1.1")
+        fields = [(bytes(name), bytes(value)) for name, value in scope["headers"]]
+        client = scope.get("client")
+        peer = peer_address(socket_behind(send), client[0] if client else None)
+        root = scope.get("root_path", "").encode("utf-8", "surrogateescape")
+        try:
+            if method == "CONNECT":
+                raise BadRequest(NO_TUNNEL)
+            if any(name == b"upgrade" and value.lower() == b"websocket" for name, value in fields):
+                self._note_websocket()
+                raise BadRequest(NO_WEBSOCKET)
+            bounds = framing(fields, version)
+            target = request_target(
+                method,
+                scope["path"].encode("utf-8", "surrogateescape"),
+                scope.get("raw_path"),
+                root,
+                scope.get("query_string", b""),
+            )
+            head = request_fields(
+                fields,
+                peer=peer,
+                trusted=bool(self.upstream.trusted) and self.upstream.trusted.trusts(peer),
+                scheme=scope.get("scheme", "http"),
+                root=root,
+                authority=self.upstream.authority,
+            )
+        except BadRequest as error:
+            await send_reply(error.reply, scope, send)
+            return
+        call = Call(self, scope, receive, send)
+        await call.run(method.encode("latin-1"), target, head, bounds)
+
+    async def _refuse_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._note_websocket()
+        if (await receive())["type"] != "websocket.connect":
+            return
+        if "websocket.http.response" not in scope.get("extensions", {}):
+            await send({"type": "websocket.close", "code": 1008, "reason": "not through a proxy"})
+            return
+        await send(
+            {
+                "type": "websocket.http.response.start",
+                "status": NO_WEBSOCKET.status,
+                "headers": list(NO_WEBSOCKET.raw_headers),
+            }
+        )
+        await send({"type": "websocket.http.response.body", "body": NO_WEBSOCKET.body})
+
+    def _note_websocket(self) -> None:
+        if not self._refused_websocket:
+            self._refused_websocket = True
+            logger.warning("a websocket was refused: none passes to %s", self.upstream.url)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await self.aclose()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+
+def proxy(url: str, **options: Unpack[Options]) -> ASGIProxy:
+    """Return an ASGI app that passes its requests on to ``url`` and the responses back.
+
+    Both bodies are streamed. Nothing is followed, decoded, cached or sent twice, and no cookie is
+    kept. The client's Host, path and query stay as they are.
+
+    Args:
+        url: ``http://host:port`` or ``https://host:port``.
+        **options: see `Options`.
+
+    Raises:
+        ConfigError: a value is wrong, or httpx is not installed.
+
+    Example:
+        >>> app = proxy("http://127.0.0.1:6001", timeout=10)
+    """
+    return ASGIProxy(url, **options)

@@ -1,0 +1,35 @@
+"""What httpcore's errors mean to the client, as long as nothing has been answered."""
+
+from __future__ import annotations
+
+import httpcore
+
+from ...core.exchange import Reply
+from .errors import BAD_GATEWAY, BAD_REQUEST, NO_CONNECTION, TIMEOUT
+
+FAILURES = (
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.TimeoutException,
+)
+
+
+def reply_for(error: Exception) -> Reply:
+    """Return the answer to a request that ended with ``error``."""
+    if isinstance(error, httpcore.PoolTimeout):
+        return NO_CONNECTION
+    if isinstance(error, httpcore.TimeoutException):
+        return TIMEOUT
+    if isinstance(error, httpcore.LocalProtocolError):
+        return BAD_REQUEST  # its body is not what its header says
+    return BAD_GATEWAY
+
+
+def is_outage(error: Exception) -> bool:
+    """Whether the error says that nobody is there; a slow answer does not."""
+    return isinstance(error, (httpcore.ConnectTimeout, httpcore.NetworkError))
+
+
+def words(error: Exception) -> str:
+    """Return the error in a few words."""
+    return str(error) or type(error).__name__
