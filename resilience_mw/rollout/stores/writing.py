@@ -1,0 +1,114 @@
+"""Several processes write one file: one at a time, and never half of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+RETRY = 0.01
+"""Seconds between two tries to get a lock: a thread of gevent must not block in the system."""
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+
+    def _end(descriptor: int) -> None:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _try(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _end(descriptor: int) -> None:
+        # Not by closing alone: a child forked meanwhile has the same lock.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+@contextlib.contextmanager
+def locked(path: Path, timeout: float) -> Iterator[None]:
+    """Hold the lock at `path`, which is a file of its own and stays there.
+
+    Args:
+        path: the lock file.
+        timeout: seconds to try.
+
+    Raises:
+        TimeoutError: another process had it all that time.
+        OSError: the lock file cannot be made.
+    """
+    # Reading is enough to lock: whoever runs the command may be another user than the workers.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        until = time.monotonic() + timeout
+        while True:
+            try:
+                _try(descriptor)
+                break
+            except OSError as error:
+                if not isinstance(error, BlockingIOError | PermissionError):
+                    raise
+                if time.monotonic() >= until:
+                    raise TimeoutError(f"locked by another process for {timeout:g} s") from None
+            time.sleep(RETRY)
+        try:
+            yield
+        finally:
+            _end(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace(contents: dict[Path, bytes]) -> None:
+    """Replace files, each atomically, in this order; nothing is replaced if one cannot be written.
+
+    Mode and owner stay; a file that is new has those of the process.
+
+    Raises:
+        OSError: the disk is full, or the directory cannot be written.
+    """
+    ready: list[tuple[Path, Path]] = []
+    try:
+        for path, content in contents.items():
+            beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+            ready.append((beside, path))
+            _write(beside, path, content)
+        for beside, path in ready:
+            os.replace(beside, path)
+    finally:
+        for beside, _ in ready:
+            beside.unlink(missing_ok=True)
+    if sys.platform != "win32":
+        _flush_directory(next(iter(contents)).parent)
+
+
+def _write(beside: Path, like: Path, content: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    with open(os.open(beside, flags, 0o666), "wb") as file:
+        with contextlib.suppress(FileNotFoundError):
+            was = like.stat()
+            if sys.platform != "win32":
+                # A file that root made from a worker's own must still be the worker's to read.
+                with contextlib.suppress(PermissionError):
+                    os.fchown(file.fileno(), was.st_uid, was.st_gid)
+                os.fchmod(file.fileno(), was.st_mode & 0o7777)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _flush_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
