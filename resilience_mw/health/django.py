@@ -43,11 +43,12 @@ class DjangoDatabaseCheck(Check):
         super().__init__(self._ask, timeout=timeout, **options)
         require("django", "DjangoDatabaseCheck", "resilience-mw[django]")
         from django.conf import settings
+        from django.db import connections
 
         # Not while the settings themselves are being read, which may be what makes this check.
-        if settings.configured and alias not in settings.DATABASES:
+        if settings.configured and alias not in connections:
             raise ConfigError(
-                f"DjangoDatabaseCheck alias must be one of {sorted(settings.DATABASES)}, "
+                f"DjangoDatabaseCheck alias must be one of {', '.join(sorted(connections))}, "
                 f"got {alias!r:.80}"
             )
         self.alias = alias

@@ -74,10 +74,10 @@ class UpstreamCheck(Check):
         self.status: int | None = None
         self._expected = _statuses(expect)
         self._method = method
+        asked = target.address.host if host is None else parse_host(host, "UpstreamCheck")
         self._request = _request(method, target, host, {} if headers is None else headers)
         self._connector = Connector(target.address)
         self._tls = _context(ca, ssl_context) if target.secure else None
-        asked = target.address.host if host is None else parse_host(host, "UpstreamCheck")
         # A certificate names neither a zone nor the dot at the end.
         self._server_name = asked.partition("%")[0].rstrip(".") if target.secure else None
 
