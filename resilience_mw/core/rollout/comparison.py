@@ -126,6 +126,13 @@ class Comparison:
             return self._due or self._fresh >= self._enough
         return self._due
 
+    def forget(self, new: bool, began: float) -> None:
+        """Take back a request that began, and then was refused: it is no sample."""
+        if began >= self._opened:
+            (self._slot.new if new else self._slot.old).pending -= 1
+        else:
+            self._settle(new, began)
+
     def verdict(self, now: float) -> Verdict | None:
         """Return why the new stack has to go, once; ``None`` = nothing speaks against it.
 
@@ -165,6 +172,8 @@ class Comparison:
             if against == "limit":
                 share = self.guard.error_ceiling
                 p = p_above(hits, total, share)
+                if known >= FEW and p_more(hits, total, bad, known) > MATTERS:
+                    continue
             else:
                 share = bad / known
                 p = p_more(hits, total, bad, known)
