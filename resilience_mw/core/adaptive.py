@@ -243,7 +243,15 @@ class AdaptiveGate(Gate):
         self._overdue = 0
         self._fit()
         self._advise(length)
+        self._shorten(now)
         self._hand_on()
+
+    def _shorten(self, now: float) -> None:
+        """Hold whoever waits to the patience of now: they were promised that of a calmer time."""
+        queue = self._queue
+        patience = self._patience(now) if queue else 0.0
+        while queue and now - queue[0].queued_at > patience:
+            queue.popleft().refuse(self._refuse("queue_timeout"))
 
     def _fit(self) -> None:
         law = self.law

@@ -25,6 +25,10 @@ class Whim(AIMD):
         self.windows.append(window)
         return self.limit
 
+    def patience(self, now: float) -> float:
+        """Let requests wait for as long as it is told."""
+        return self.queue_timeout
+
 
 class GateMachine(RuleBasedStateMachine):
     """Requests come, wait, run, end, leave and expire in any order.
@@ -227,12 +231,15 @@ class AdaptiveMachine(GateMachine):
         """As the law says."""
         return self.law.saturated
 
-    @rule(limit=st.integers(1, 6), saturated=st.booleans())
-    def close_a_window(self, limit: int, saturated: bool) -> None:
-        """A window ends, and the law thinks again."""
+    @rule(
+        limit=st.integers(1, 6), saturated=st.booleans(), patience=st.sampled_from([0.5, 1.5, 9.0])
+    )
+    def close_a_window(self, limit: int, saturated: bool, patience: float) -> None:
+        """A window ends, and the law thinks again: who has waited too long by then, is refused."""
         self.now += 1.0
         self.shrunk_to = max(self.shrunk_to, self.gate.inflight)
         self.law.limit, self.law.saturated = limit, saturated
+        self.law.queue_timeout = patience
         inflight, queued = self.gate.inflight, self.gate.queued
         self.gate.tick(self.now)
         assert self.gate.limit == limit
@@ -240,6 +247,9 @@ class AdaptiveMachine(GateMachine):
         assert (window.now, window.inflight, window.queued) == (self.now, inflight, queued)
         assert window.peak >= inflight
         assert window.arrivals >= window.refused >= 0
+        while self.waiting and self.now - self.waiting[0][0].queued_at > patience:
+            ticket, _ = self.waiting.pop(0)
+            self.ended.append((ticket, TicketState.REFUSED))
         self.settle()
 
 

@@ -1,4 +1,4 @@
-"""Two limits and one wait: our own law.
+"""Three limits and one wait: our own law.
 
 Where requests queue decides what can be seen of an overload, so three signals watch three places:
 
@@ -8,7 +8,8 @@ Where requests queue decides what can be seen of an overload, so three signals w
    turn, so the length of a turn is the queue for the CPU, in seconds.
 3. *Behind us* (database pool, thread pool, another service): latency, see `latency`.
 
-The last two move a limit once a window; the one in force is the smaller. With u = utilization,
+The last two move a limit once a window, and how fast requests in flight may grow is a third, see
+`ramp`; the one in force is the smallest. With u = utilization,
 n = most requests at once, X = completions a second:
 
     u >= elu_max and turn > 7 ms, twice in a row:  limit = n x max(1/2, 7 ms / turn),
@@ -39,6 +40,7 @@ from collections import deque
 
 from .base import Window
 from .latency import LatencyLimit, Rates
+from .ramp import Ramp
 
 TURN = 0.007
 """Seconds: a turn worth cutting for. A shorter queue for the CPU is not what clients notice."""
@@ -101,6 +103,8 @@ class Adaptive:
         """The limit by the length of turns."""
         self.latency = LatencyLimit(max_limit, max_wait)
         """The limit by latency."""
+        self.ramp = Ramp(max_limit)
+        """The limit of what is not yet known to work."""
         self._longest = max_wait
         self._calm = CALM * max_wait
         self._work = 0.0  # seconds of CPU a request, learned while calm
@@ -174,8 +178,11 @@ class Adaptive:
             self._work += 0.1 * (rates.busy / rates.done - self._work)
             self._longest = max(self.max_wait, KEPT * self._work)
             self._calm = max(CALM * self.max_wait, BURST * self._work)
-        limit = int(min(self.turns, self.latency.limit))
-        self.limit = max(self.min_limit, min(self.max_limit, limit))
+        limit = min(self.turns, self.latency.limit)
+        if not self._threads:
+            self.ramp.update(window, self.baseline, self.latency.excess)
+            limit = min(limit, self.ramp.limit)
+        self.limit = max(self.min_limit, min(self.max_limit, int(limit)))
         # A second is too long to wait for proof where a queue of three waits stands already.
         self._full = window.utilization >= self.elu_max
         self.alert = self._hot or self._full or self._threads
@@ -208,7 +215,8 @@ class Adaptive:
             self._keep = 1.0
 
     def _judge_loop(self, window: Window, *, few: bool) -> None:
-        if window.refused:
+        ramping = self.ramp.limit < min(self.turns, self.latency.limit) and not self._hot
+        if window.refused and not ramping:
             self._overload()
         elif not self._hot and (few or self.turns < self.latency.limit):
             self.saturated = False

@@ -124,8 +124,11 @@ class LatencyLimit:
         self._max_limit = max_limit
         self._mean = Baseline(max_wait / 2)
         self._quartile = Baseline(max_wait / 2)
+        self._guessed = False  # the baseline, of those that ended first
         self._samples: list[float] = []
         self._trial: Trial | None = None
+        self.excess = 0.0
+        """Seconds by which the last latencies were above the baseline, without our own queue."""
         self._suspect = 0.0  # seconds
         self._origin = 0.0  # the limit before the first cut of this suspicion
         self._grows = 0.0  # not before then
@@ -169,12 +172,18 @@ class LatencyLimit:
         fall = window.now >= self._immune
         growing = window.inflight > GROWTH * rates.done * mean
         if self._mean.value is None and growing:
-            # Started into an overload: the first to end are those that found no queue.
+            # Started into an overload: the first to end are those that found no queue. Or into
+            # normal traffic: then they are those that are quick by themselves.
             self._mean.value = self._quartile.value = samples[0]
+            self._guessed = True
+        elif self._guessed and not growing:
+            self._mean.value, self._quartile.value = mean, quartile
+            self._guessed = False
         self._mean.learn(mean, window.length, light=light, fall=fall)
         self._quartile.learn(quartile, window.length, light=light, fall=fall)
         u = min(rates.busy, 0.8)
         own = rates.busy / rates.done * u / (1.0 - u) if rates.done else 0.0
+        self.excess = mean - own - (self._mean.value or 0.0)
         if mean - own <= self._mean.target or quartile - own <= self._quartile.target:
             self._suspect = self._origin = 0.0
             self._grow(window, bound, mean)
@@ -208,6 +217,7 @@ class LatencyLimit:
             self.limit = min(self.limit, rates.peak * 1.1 + 2)
             return
         self.limit = limit
+        self._guessed = False
         origin = self._origin = max(self._origin, most)
         if limit < DEEP * origin and rates.done:
             half = (1.0 + limit / most) / 2

@@ -110,8 +110,8 @@ def test_report_15_streams_are_no_latency():
     assert gate.snapshot().streams > 30
     assert result.summary().refused_share == 0
     assert gate.law.baseline == pytest.approx(0.007, abs=0.003)
-    calm = gate.limit
-    assert calm > 100
+    streams = gate.snapshot().streams
+    assert gate.limit - streams == gate.law.limit >= 32  # as many slots as without them
 
 
 def test_streams_leave_the_limit_its_slots():
@@ -185,11 +185,11 @@ def test_a_mix_that_turns_slow_is_let_in_again():
 
 @pytest.mark.parametrize("shares", [(1.0, 1.0), (9.0, 1.0), (3.0, 7.0)])
 def test_two_kinds_of_latency(shares):
-    """Hits of 5 ms and misses of 100 ms are not an overload."""
+    """Hits of 5 ms and misses of 100 ms are not an overload, nor are those hits that end first."""
     hit, miss = compute(0.001) + wait(0.004), compute(0.001) + wait(0.1)
     load = Load(steps=[(40, 300)], shares=shares, seed=2)
     result = simulate([hit, miss], load, Worker(), adaptive_gate())
-    assert result.summary().refused_share <= 0.01
+    assert result.summary().refused_share <= 0.001
 
 
 def test_failures_and_departures_are_no_samples():
