@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from resilience_mw.core.rollout.comparison import Comparison, RolloutGuard
@@ -70,9 +72,9 @@ def test_a_shared_trouble_does_not_trip():
         feed = Feed()
         feed.run(60, old=100)
         assert feed.run(60, old=100 * (1 - share), new=100 * share) is None
-        fails = {"old_fails": 0.3, "new_fails": 0.3}
+        fails: dict[str, Any] = {"old_fails": 0.3, "new_fails": 0.3}
         assert feed.run(60, old=100 * (1 - share), new=100 * share, **fails) is None
-        slow = {"old_takes": 0.4, "new_takes": 0.4}
+        slow: dict[str, Any] = {"old_takes": 0.4, "new_takes": 0.4}
         assert feed.run(60, old=100 * (1 - share), new=100 * share, **slow) is None
 
 
@@ -240,3 +242,17 @@ def test_memory_is_bounded():
     assert len(feed.comparison._slots) <= 21
     feed.run(60, old=50)
     assert len(feed.comparison._slots) <= 201
+
+
+def test_refusals_are_no_samples():
+    """A stack that refuses everybody, after whatever wait, is not worse for it."""
+    feed = Feed()
+    feed.run(60, old=50)
+    for second in range(300):
+        for _ in range(50):
+            feed.comparison.begin(True, feed.now + second)
+            feed.comparison.forget(True, feed.now + second)
+        feed.comparison.begin(True, feed.now + second)
+        if second >= 5:
+            feed.comparison.forget(True, feed.now + second - 5)
+        assert feed.comparison.verdict(feed.now + second) is None
