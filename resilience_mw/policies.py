@@ -10,15 +10,40 @@ from .core.adaptive import AdaptiveGate
 from .core.deadline import DeadlinePolicy
 from .core.exchange import Exchange
 from .core.gate import Gate
-from .core.health import HealthPolicy
+from .core.health import Checks, Details, HealthPolicy
 from .core.laws import AIMD, Adaptive, Law
 from .core.policy import Policy
 from .signals.proxies import TrustedProxies
 
 
 def for_health(options: Health) -> list[Policy]:
-    """Build the probes."""
-    return [HealthPolicy(options.live_path, options.ready_path, options.startup_path)]
+    """Build the probes.
+
+    Raises:
+        ConfigError: a check cannot be built, or the one to forward does not exist.
+    """
+    checks: Checks | None = None
+    details: Details | None = None
+    # Imported here so that nobody pays for what is off.
+    if options.checks or options.forward_path or options.unready_when_shedding:
+        from .health.building import monitor_of
+
+        checks = monitor_of(options)
+    if options.expose_details or options.trusted:
+        from .health.details import Details as Describing
+
+        details = Describing(("*",) if options.expose_details else options.trusted)
+    return [
+        HealthPolicy(
+            options.live_path,
+            options.ready_path,
+            options.startup_path,
+            checks=checks,
+            forward_path=options.forward_path,
+            failure_status=options.failure_status,
+            details=details,
+        )
+    ]
 
 
 def for_deadline(options: Deadline) -> list[Policy]:

@@ -78,16 +78,35 @@ class ASGIExchange(Exchange):
         return path
 
     @property
+    def raw_path(self) -> str | None:
+        """The path as the client wrote it, with its escapes; ``None`` where the server hides it."""
+        raw: bytes | None = self.scope.get("raw_path")
+        # Some servers leave the query in it.
+        return None if raw is None else raw.partition(b"?")[0].decode("latin-1")
+
+    @property
     def method(self) -> str:
-        """Request method in upper case."""
-        method: str = self.scope["method"]
+        """Request method in upper case; the handshake of a websocket is a GET."""
+        method: str = self.scope.get("method", "GET")
         return method
+
+    @property
+    def query(self) -> str:
+        """What stands after the question mark, as it was sent."""
+        query: bytes = self.scope.get("query_string", b"")
+        return query.decode("latin-1")
 
     @property
     def peer(self) -> str | None:
         """Address of whoever is connected, from the socket itself where it can be reached."""
         client = self.scope.get("client")
         return peer_address(socket_behind(self.server_send), client[0] if client else None)
+
+    @property
+    def client(self) -> str | None:
+        """Address of the client as the server tells it: a proxy's word may be in it."""
+        client = self.scope.get("client")
+        return client[0] if client else None
 
     def header(self, name: str) -> str | None:
         """Return a request header; several of the same name are joined with commas."""

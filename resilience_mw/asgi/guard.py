@@ -9,7 +9,7 @@ from ..context import current
 from ..core.adaptive import adaptive_gates
 from ..core.deadline import DeadlinePolicy
 from ..core.exchange import KEY, SKIP, Exchange, Reply
-from ..core.health import HealthPolicy
+from ..core.health import HealthPolicy, count_refusals
 from ..core.policy import EVENT_LOOP, Decision, Exit, Policy, claim, exits_of
 from ..core.snapshot import Snapshot, summarize
 from ..core.ticket import Ticket
@@ -43,8 +43,13 @@ class Guard:
         10
     """
 
+    merges = True
+    """Whether a guard around it may take over its policies."""
+    protects = True
+    """Whether a runner may take the app for protected; see `resilience_mw.runner.wrap`."""
+
     def __init__(self, app: ASGIApp, *policies: Policy) -> None:
-        if isinstance(app, Guard) and not any(policy.reroutes for policy in policies):
+        if isinstance(app, Guard) and app.merges and not any(p.reroutes for p in policies):
             policies += app.policies
             app = app.app
         claim(policies, EVENT_LOOP)
@@ -57,6 +62,8 @@ class Guard:
         self._timeout = min((p.timeout for p in plain if p.timeout is not None), default=None)
         """Of the deadlines that need not see the request: set here, which is a call cheaper."""
         self._row = tuple(policy for policy in policies if policy not in plain)
+        self._fresh = True
+        """Until the first request."""
         self._enters = (self._begin, *(policy.enter for policy in self._row))
         self._exits = exits_of(policies)
         self._upkeep = Upkeep(policies)
@@ -67,6 +74,7 @@ class Guard:
         self._live = self._timed or observes or bool(adaptive_gates(policies))
         self._ahead = Ahead(policies, self._upkeep.senses)
         self._lifespan = Lifespan(policies)
+        count_refusals(policies)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
@@ -189,6 +197,7 @@ class Guard:
 
     def _begin(self, exchange: Exchange) -> Decision:
         """Take the place of a policy at the first request, and only then."""
+        self._fresh = False
         self._enters = self._enters[1:]
         self._lifespan.without()
         return None
@@ -242,6 +251,8 @@ class Guard:
 
     def ahead(self, scope: Scope, send: Send) -> Reply | None:
         """Answer an HTTP request without a task, if that is certain already; see `Ahead`."""
+        if self._fresh:
+            self._lifespan.begin()
         if self._live and self._upkeep.pulse.resting:
             return None  # nothing runs, and so nothing is known of the loop
         return self._ahead(scope, send)
@@ -268,5 +279,6 @@ class Guard:
                 self._upkeep.run(policy.drain)
 
     def close(self) -> None:
-        """Stop the tick and remove our measurements from the loop."""
+        """Stop the tick and the checks, and remove our measurements from the loop."""
         self._upkeep.close()
+        self._lifespan.close()

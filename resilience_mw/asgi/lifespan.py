@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import get_running_loop
 from collections.abc import Sequence
 
 from ..core.health import HealthPolicy
@@ -11,14 +12,18 @@ from ..types import ASGIApp, Message, Receive, Scope, Send
 
 
 class Lifespan:
-    """Advances the lifecycle of a guard's health policies.
+    """Advances the lifecycle of a guard's health policies, and has checks asked meanwhile.
 
     Args:
         policies: those of the guard.
     """
 
     def __init__(self, policies: Sequence[Policy]) -> None:
-        self._lifecycles = [p.lifecycle for p in policies if isinstance(p, HealthPolicy)]
+        probes = [policy for policy in policies if isinstance(policy, HealthPolicy)]
+        self._lifecycles = [policy.lifecycle for policy in probes]
+        self._checks = [policy.checks for policy in probes if policy.checks is not None]
+        for checks in self._checks:
+            checks.expect()
         self._seen = False
 
     async def serve(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
@@ -32,6 +37,7 @@ class Lifespan:
                 # Late: servers close their sockets first. Readiness turns at the signal, if the
                 # runner is there to hear it; here we only make sure it has turned.
                 self._advance(State.DRAINING)
+                self.close()  # what the checks go through is about to be closed, too
             return message
 
         async def send_watched(message: Message) -> None:
@@ -42,6 +48,7 @@ class Lifespan:
                 for lifecycle in self._lifecycles:
                     lifecycle.restart()
                 self._advance(State.READY)
+                self.begin()
             elif message["type"].startswith("lifespan.shutdown."):
                 self._advance(State.STOPPED)
 
@@ -55,6 +62,22 @@ class Lifespan:
         """Count as started at the first request, on a server or for an app without lifespan."""
         if not self._seen:
             self._advance(State.READY)
+        self.begin()
+
+    def close(self) -> None:
+        """Stop asking checks."""
+        for checks in self._checks:
+            checks.close()
+
+    def begin(self) -> None:
+        """Have the checks of an app that has started asked from now on."""
+        if self._checks and all(lifecycle.started for lifecycle in self._lifecycles):
+            try:
+                loop = get_running_loop()
+            except RuntimeError:
+                loop = None  # no asyncio here
+            for checks in self._checks:
+                checks.start(loop)
 
     def _advance(self, state: State) -> None:
         for lifecycle in self._lifecycles:

@@ -18,6 +18,7 @@ KINDS = (
     "tcp",
     "redis",
     "rediss",
+    "redis+unix",
     "disk",
     "memory",
     "django",

@@ -16,12 +16,13 @@ class Reply:
 
     Args:
         status: HTTP status code.
-        body: plain text; never sent in answer to HEAD.
+        body: text; never sent in answer to HEAD.
         headers: ``(name, value)`` pairs; Content-Type and Content-Length are added.
         reason: low-cardinality cause of a refusal (``limit``, ``queue_full``, ``queue_timeout``,
             ``waited``, ``saturated``, ``deadline``, ``draining``), or ``None`` for an answer that
             is no refusal (a health probe).
         close: ask an HTTP/1 server to close the connection after this answer.
+        kind: what Content-Type says.
     """
 
     __slots__ = ("body", "close", "headers", "raw_headers", "reason", "status")
@@ -34,14 +35,14 @@ class Reply:
         *,
         reason: str | None = None,
         close: bool = False,
+        kind: str = "text/plain; charset=utf-8",
     ) -> None:
         self.status = status
         self.body = body.encode()
-        self.headers = (
-            *headers,
-            ("Content-Type", "text/plain; charset=utf-8"),
-            ("Content-Length", str(len(self.body))),
-        )
+        self.headers = headers
+        if status not in (204, 304):  # RFC 9110: these have no content, and say nothing of it
+            length = str(len(self.body))
+            self.headers += (("Content-Type", kind), ("Content-Length", length))
         self.raw_headers = tuple((n.lower().encode(), v.encode()) for n, v in self.headers)
         self.reason = reason
         self.close = close
@@ -121,14 +122,29 @@ class Exchange:
         raise NotImplementedError  # pragma: no cover - every driver has its own
 
     @property
+    def raw_path(self) -> str | None:
+        """The path as the client wrote it, with its escapes; ``None`` where the server hides it."""
+        return None
+
+    @property
     def method(self) -> str:
         """Request method in upper case."""
         raise NotImplementedError  # pragma: no cover - every driver has its own
 
     @property
+    def query(self) -> str:
+        """What stands after the question mark, as it was sent."""
+        return ""
+
+    @property
     def peer(self) -> str | None:
         """Address of whoever is connected to the server; ``None`` on a Unix socket."""
         raise NotImplementedError  # pragma: no cover - every driver has its own
+
+    @property
+    def client(self) -> str | None:
+        """Address of the client as the server tells it: a proxy's word may be in it."""
+        return self.peer
 
     def header(self, name: str) -> str | None:
         """Return a request header; several of the same name are joined with commas."""

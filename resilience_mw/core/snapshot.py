@@ -59,11 +59,33 @@ class DeadlineSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What is known of something that the app needs. Times are seconds since 1970."""
+
+    name: str
+    passing: bool
+    """After `fall` and `rise`; False until it has been asked for the first time."""
+    critical: bool
+    """Whether readiness depends on it."""
+    reason: str
+    """Why it fails, in few words for anybody to read; empty while it passes."""
+    since: float
+    """Since when it passes or fails."""
+    observed_at: float | None = None
+    """When the last answer came, or its time was up; ``None`` = not asked yet."""
+    status: int | None = None
+    """The status that the next tier answered with last, where it was one that was asked."""
+
+
+@dataclass(frozen=True, slots=True)
 class HealthSnapshot:
-    """State of the lifecycle, and probes answered."""
+    """State of the lifecycle, probes answered, and the checks behind them."""
 
     state: str
     probes: int
+    ready: bool = False
+    """What a readiness probe would be told."""
+    checks: tuple[CheckResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,4 +38,5 @@ def enforced(config: Config) -> list[Policy]:
     deadline = dataclasses.replace(config.deadline, receive_timeout=0)
     row = policies.for_all(dataclasses.replace(config, deadline=deadline))
     probes = policies.for_health(config.health)
-    return row if len(row) > len(probes) else []
+    wanted = len(row) > len(probes) or config.health.checks or config.health.forward_path
+    return row if wanted else []

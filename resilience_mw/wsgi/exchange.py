@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterable
-from http import HTTPStatus
+from http.client import responses
 from typing import Any
 
 from werkzeug.datastructures import EnvironHeaders
@@ -30,15 +30,34 @@ class WSGIExchange(Exchange):
         return path if path.isascii() else get_path_info(self.environ)
 
     @property
+    def raw_path(self) -> str | None:
+        """The path as the client wrote it, with its escapes; ``None`` where the server hides it."""
+        environ = self.environ
+        # Gunicorn's name, then everybody else's.
+        raw: str | None = environ.get("RAW_URI", environ.get("REQUEST_URI"))
+        return None if raw is None else raw.partition("?")[0]
+
+    @property
     def method(self) -> str:
         """Request method in upper case."""
         method: str = self.environ["REQUEST_METHOD"]
         return method
 
     @property
+    def query(self) -> str:
+        """What stands after the question mark, as it was sent."""
+        query: str = self.environ.get("QUERY_STRING", "")
+        return query
+
+    @property
     def peer(self) -> str | None:
         """Address of whoever is connected, from the socket itself where it can be reached."""
         return peer_address(environ_socket(self.environ), self.environ.get("REMOTE_ADDR"))
+
+    @property
+    def client(self) -> str | None:
+        """Address of the client as the server tells it: a proxy's word may be in it."""
+        return self.environ.get("REMOTE_ADDR") or None
 
     def header(self, name: str) -> str | None:
         """Return a request header; the server has joined several of the same name with commas."""
@@ -61,7 +80,7 @@ def answer(reply: Reply, environ: Environ, start_response: StartResponse) -> Ite
     ``reply.close`` is not said here: hop-by-hop headers belong to the server in WSGI, and some
     servers turn a response that has one into a 500.
     """
-    start_response(f"{reply.status} {HTTPStatus(reply.status).phrase}", list(reply.headers))
+    start_response(f"{reply.status} {responses.get(reply.status, 'Unknown')}", list(reply.headers))
     return [] if environ["REQUEST_METHOD"] == "HEAD" else [reply.body]
 
 

@@ -11,7 +11,7 @@ from ..context import current
 from ..core.adaptive import adaptive_gates
 from ..core.deadline import DeadlinePolicy
 from ..core.exchange import KEY, Reply
-from ..core.health import HealthPolicy
+from ..core.health import HealthPolicy, count_refusals
 from ..core.lifecycle import State
 from ..core.policy import THREADS, Exit, Policy, claim, exits_of
 from ..core.snapshot import Snapshot, summarize
@@ -53,8 +53,13 @@ class Guard:
         10
     """
 
+    merges = True
+    """Whether a guard around it may take over its policies."""
+    protects = True
+    """Whether a runner may take the app for protected; see `resilience_mw.runner.wrap`."""
+
     def __init__(self, app: WSGIApp, *policies: Policy) -> None:
-        if isinstance(app, Guard) and not any(policy.reroutes for policy in policies):
+        if isinstance(app, Guard) and app.merges and not any(p.reroutes for p in policies):
             policies += app.policies
             app = app.app
         claim(policies, THREADS)
@@ -70,6 +75,9 @@ class Guard:
         for policy in policies:
             if isinstance(policy, HealthPolicy):
                 policy.lifecycle.advance(State.READY)  # WSGI knows no start-up but the import
+                if policy.checks is not None:
+                    policy.checks.start()
+        count_refusals(policies)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve one WSGI request."""
@@ -212,3 +220,9 @@ class Guard:
         """
         for policy in self.policies:
             self._section.soon(policy.drain)
+
+    def close(self) -> None:
+        """Stop asking the health checks; the next probe begins anew."""
+        for policy in self.policies:
+            if isinstance(policy, HealthPolicy) and policy.checks is not None:
+                policy.checks.close()

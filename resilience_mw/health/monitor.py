@@ -1,0 +1,151 @@
+"""Asks all checks, each in its own time, in a thread that nothing of the app's can hold up."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+
+from ..core.shedding import Shedding
+from ..core.snapshot import CheckResult
+from .asking import Asking
+from .check import Check
+
+
+class Monitor:
+    """Knows how the checks stand, without anybody having to wait for them.
+
+    One daemon thread with an event loop of its own; see `resilience_mw.health.places` for where
+    the probes themselves run. It begins when it is told to or first asked, and a child that is
+    forked from a process with a monitor has one of its own.
+
+    Args:
+        checks: by name; a bare callable is a critical check with the defaults.
+        forward: name of the check whose status is passed on.
+        shedding: decides whether so much is refused that this instance is not ready.
+
+    Example:
+        >>> monitor = Monitor({"cache": Check(lambda: True)})
+        >>> monitor.ready
+        False
+    """
+
+    def __init__(
+        self,
+        checks: Mapping[str, Check | Callable[[], object]],
+        *,
+        forward: str | None = None,
+        shedding: Shedding | None = None,
+    ) -> None:
+        self.checks = {
+            name: check if isinstance(check, Check) else Check(check)
+            for name, check in checks.items()
+        }
+        self._expects = False
+        self._forward = forward
+        self._shedding = shedding
+        self._counts: Callable[[], tuple[int, int]] | None = None
+        self._touched = False
+        self._resumes = False
+        self._lock = threading.Lock()
+        self._asking = self._new()
+        _monitors.add(self)
+
+    def expect(self) -> None:
+        """Leave coroutine functions alone until `start` has been given the app's event loop."""
+        self._expects = self._asking.waits_for_loop = True
+
+    def start(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Begin to ask, unless that has begun.
+
+        Args:
+            loop: the app's, in which its coroutine functions are to run; ``None`` = it has none,
+                or it has been given before.
+        """
+        with self._lock:
+            if self._asking.over:
+                self._asking = self._new()
+            asking = self._asking
+            if loop is not None:
+                asking.adopt(loop)
+            if asking.begin():
+                # Whoever drops a guard has dropped its checks.
+                weakref.finalize(self, asking.stop).atexit = False
+
+    def touch(self) -> None:
+        """Begin to ask, unless that has begun: somebody wants to know."""
+        self._touched = True
+        if not self._asking.running:
+            self.start()
+
+    def close(self) -> None:
+        """Stop asking. What is known stays known until it is old."""
+        with self._lock:
+            self._asking.stop()
+        self._asking.join(1.0)
+
+    def watch(self, counts: Callable[[], tuple[int, int]]) -> None:
+        """Learn how many requests were admitted and refused from now on by ``counts``."""
+        self._counts = self._asking.counts = counts
+
+    def results(self) -> tuple[CheckResult, ...]:
+        """Return what is known of each check, in their order."""
+        asking, now = self._asking, time.monotonic()
+        results = tuple(watched.current(now) for watched in asking.watched)
+        return results if asking.shed is None else (*results, asking.shed)
+
+    @property
+    def ready(self) -> bool:
+        """Whether every critical check passes; one that was not asked yet does not."""
+        return all(result.passing for result in self.results() if result.critical)
+
+    @property
+    def forwarded(self) -> int | None:
+        """The status that the next tier answered with last; ``None`` = none that is fresh."""
+        for watched in self._asking.watched:
+            if watched.name == self._forward:
+                return watched.answered(time.monotonic())
+        return None
+
+    def _new(self) -> Asking:
+        asking = Asking(self.checks, self._shedding, waits_for_loop=self._expects)
+        asking.counts = self._counts
+        return asking
+
+    def _before_fork(self) -> None:
+        # Nobody has asked this process yet: it is one that only forks those that are asked. Its
+        # thread ends here, and begins in each child.
+        self._resumes = self._resumes or self._asking.running
+        if self._resumes and not self._touched:
+            self.close()
+
+    def _after_fork(self) -> None:
+        resumes = self._resumes and not self._touched
+        self._lock = threading.Lock()  # whoever held it is not here
+        _lost.append(self._asking)
+        self._asking = self._new()
+        self._touched = False
+        if resumes:
+            self.start()
+
+
+_monitors: weakref.WeakSet[Monitor] = weakref.WeakSet()
+_lost: list[Asking] = []
+"""What was forked in the middle of running: kept, since its loop cannot be closed here."""
+
+
+def _each(action: Callable[[Monitor], None]) -> Callable[[], None]:
+    def each() -> None:
+        for monitor in list(_monitors):
+            action(monitor)
+
+    return each
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_each(Monitor._before_fork), after_in_child=_each(Monitor._after_fork)
+    )

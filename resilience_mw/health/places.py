@@ -1,0 +1,113 @@
+"""Where a check's probe runs.
+
+| probe | runs in |
+|---|---|
+| of a built-in check, a coroutine function | the monitor's own event loop |
+| another coroutine function, under ASGI | the app's event loop: its pools belong there |
+| any other | a thread of the check's own, one at a time |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import threading
+from collections.abc import Awaitable
+from queue import SimpleQueue
+from typing import Any
+
+from .check import Check
+from .flight import Flight
+
+
+def is_ours(check: Check) -> bool:
+    """Whether the probe is the check's own, and so known not to block the loop it runs in."""
+    probe = check.probe
+    return getattr(probe, "__self__", None) is check and inspect.iscoroutinefunction(probe)
+
+
+def is_async(check: Check) -> bool:
+    """Whether the probe is a coroutine function, or an object whose call is one."""
+    probe: Any = check.probe
+    call = getattr(probe, "__call__", None)  # noqa: B004 - the method itself is what is looked at
+    return inspect.iscoroutinefunction(probe) or inspect.iscoroutinefunction(call)
+
+
+def run_here(check: Check, flight: Flight) -> None:
+    """Run the probe in the running loop."""
+    task = asyncio.ensure_future(_fly(check, flight))
+    flight.began(task.cancel)
+
+
+def run_there(check: Check, flight: Flight, loop: asyncio.AbstractEventLoop) -> None:
+    """Run the probe in another thread's loop, as soon as that has a turn.
+
+    Raises:
+        RuntimeError: the loop is closed.
+    """
+
+    def begin() -> None:
+        if flight.cancelled:
+            flight.end(error=asyncio.CancelledError())
+            return
+        task = loop.create_task(_fly(check, flight))
+        flight.began(lambda: loop.call_soon_threadsafe(task.cancel))
+
+    loop.call_soon_threadsafe(begin)
+
+
+class Thread:
+    """Calls one check's probe, one ask after the other; starts with the first.
+
+    A probe that returns an awaitable has it run in an event loop that lasts as long as the thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._asks: SimpleQueue[tuple[Check, Flight] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def run(self, check: Check, flight: Flight) -> None:
+        """Call the probe as soon as the thread is free."""
+        self._asks.put((check, flight))
+        if self._thread is None:
+            name = f"resilience-mw-check-{self._name}"
+            # A daemon: nobody should wait at exit for a check that hangs.
+            self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, once the probe it is in returns."""
+        self._asks.put(None)
+
+    def _work(self) -> None:
+        with contextlib.ExitStack() as stack:
+            runner: asyncio.Runner | None = None
+            while (ask := self._asks.get()) is not None:
+                check, flight = ask
+                try:
+                    value = check.probe()
+                    if inspect.isawaitable(value):
+                        if runner is None:
+                            runner = stack.enter_context(asyncio.Runner())
+                        value = runner.run(_wait(value, flight))
+                except BaseException as error:
+                    flight.end(error=error)
+                else:
+                    flight.end(value)
+
+
+async def _wait(work: Awaitable[object], flight: Flight) -> object:
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    if task is not None:
+        flight.began(lambda: loop.call_soon_threadsafe(task.cancel))
+    return await work
+
+
+async def _fly(check: Check, flight: Flight) -> None:
+    try:
+        value: Any = check.probe()
+        flight.end(await value if inspect.isawaitable(value) else value)
+    except BaseException as error:
+        flight.end(error=error)
