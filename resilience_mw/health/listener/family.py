@@ -1,0 +1,38 @@
+"""Which processes belong to one server: those that come from the same parent."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import psutil
+
+_ORIGIN = os.getpid()
+"""The process that imported this module first; workers that are forked from it are its family."""
+
+
+def family() -> int:
+    """Return the process that the workers of this server have in common; maybe this one."""
+    here = os.getpid()
+    if "gunicorn.arbiter" in sys.modules:
+        return os.getppid()  # only workers ask, and each is a child of the master
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    parent = multiprocessing and multiprocessing.parent_process()
+    if parent:
+        return int(parent.pid)  # Uvicorn's, Hypercorn's and Granian's way of several workers
+    return _ORIGIN if here != _ORIGIN else here
+
+
+def related(one: int, other: int) -> bool:
+    """Whether two families are one server: the same, or one in the place of the other.
+
+    While Gunicorn replaces itself (USR2), the new master is a child of the old one.
+    """
+    return one == other or _parent(one) == other or _parent(other) == one
+
+
+def _parent(pid: int) -> int | None:
+    try:
+        return psutil.Process(pid).ppid()
+    except psutil.Error:
+        return None

@@ -1,0 +1,99 @@
+"""What one worker answers for all of its server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from ...config import Health
+from ...core.exchange import Reply
+from ...core.health import HealthPolicy
+from .board import Slot
+from .request import Request
+
+_PLAIN = (("Cache-Control", "no-store"),)
+
+OK = Reply(200, "ok", _PLAIN)
+NOT_READY = Reply(503, "not ready", _PLAIN)
+STUCK = Reply(503, "stuck", _PLAIN)
+
+
+class Group:
+    """Puts the answers of this worker and the state of the others together.
+
+    The server is ready, or started, if one of its workers is; it is alive as long as no worker that
+    has started is stuck.
+
+    Args:
+        options: of the listener.
+        others: returns what the other workers say of themselves.
+        now: returns the time (monotonic seconds).
+
+    Attributes:
+        policies: of the apps in this worker, nearly always one; the worst answer counts.
+        beat: when the event loop of this worker last turned; 0 = it has none.
+        awake_since: since when the thread has been running without a pause: after one of the whole
+            process or machine, no loop is to blame for its silence.
+        draining: whether this worker is about to end, as somebody knows beside the policies.
+    """
+
+    def __init__(
+        self, options: Health, others: Callable[[], Iterable[Slot]], now: Callable[[], float]
+    ) -> None:
+        self.policies: Sequence[HealthPolicy] = ()
+        self.beat: Callable[[], float] = float
+        self.awake_since = 0.0
+        self.draining: Callable[[], bool] = bool
+        self._options = options
+        self._others = others
+        self._now = now
+
+    def respond(self, request: Request, peer: str | None) -> Reply | None:
+        """Return the answer; ``None`` = it is no probe."""
+        reply = self._own(request, peer)
+        if reply is None or request.method not in ("GET", "HEAD"):
+            return reply
+        options = self._options
+        if request.path == options.live_path:
+            return STUCK if reply.status == OK.status and self.stuck() else reply
+        if request.path == options.ready_path:
+            if reply.status == OK.status and self.draining():
+                reply = NOT_READY
+            if reply.status != OK.status and any(slot.ready for slot in self._others()):
+                return OK
+        elif request.path == options.startup_path and reply.status != OK.status:
+            return OK if any(slot.started for slot in self._others()) else reply
+        return reply
+
+    def stuck(self) -> bool:
+        """Whether a loop of the server has not turned for longer than it may."""
+        if not self._options.stuck_after:
+            return False
+        silent = [self.beat()] if self.started() else []
+        silent += [slot.beat for slot in self._others() if slot.started]
+        since = self._now() - self._options.stuck_after
+        return self.awake_since < since and any(0.0 < beat < since for beat in silent)
+
+    def started(self) -> bool:
+        """Whether this worker has started."""
+        return all(policy.lifecycle.started for policy in self.policies)
+
+    def ready(self) -> bool:
+        """Whether this worker is ready."""
+        return not self.draining() and all(policy.ready for policy in self.policies)
+
+    def _own(self, request: Request, peer: str | None) -> Reply | None:
+        replies = [
+            reply
+            for policy in self.policies
+            if (
+                reply := policy.answer(
+                    request.path,
+                    request.method,
+                    query=request.query,
+                    accept=request.accept,
+                    peer=peer,
+                )
+            )
+            is not None
+        ]
+        return max(replies, key=lambda reply: reply.status, default=None)

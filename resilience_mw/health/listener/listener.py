@@ -1,0 +1,208 @@
+"""The thread that answers probes, and what it tells the threads of the other workers."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import time
+from typing import Any
+
+from ...config import Health
+from ...config.wording import one_line
+from ...core.health import HealthPolicy
+from ...exceptions import ConfigError
+from .answerer import Answerer, listen
+from .board import Board, Slot
+from .family import family, related
+from .group import Group
+from .heartbeat import Heartbeat
+from .native import Bell, Poller, start_thread
+
+TICK = 0.1
+"""Seconds between two reports to the other workers."""
+
+EAGER_TICK = 0.005
+"""The same while the worker that listens is about to end."""
+
+HAND_OVER = 2.5 * TICK
+"""Seconds for which a worker that ends still listens, so that another stands by."""
+
+ATTEMPTS = 20
+"""How often the port is asked for, a twentieth of a second apart: it may just be let go."""
+
+logger = logging.getLogger("resilience_mw")
+
+
+class Listener:
+    """Answers the probes on a port of their own, for this worker or for all of its server.
+
+    Args:
+        options: the section.
+
+    Raises:
+        ConfigError: the port is somebody else's, or cannot be opened.
+    """
+
+    def __init__(self, options: Health) -> None:
+        self.options = options
+        self.heartbeat = Heartbeat(options.stuck_after)
+        self.board = Board(options.port)
+        self.group = Group(options, lambda: list(self.board.others()), time.monotonic)
+        self.group.beat = lambda: self.heartbeat.at
+        self._family = family()
+        self._bell = Bell()
+        self._poller = Poller()
+        self._poller.watch(self._bell.fileno())
+        self._answerer: Answerer | None = None
+        self._watched: tuple[int, int] = (0, -1)
+        self._closing_at = 0.0
+        try:
+            self._join()
+        except BaseException:
+            self.board.abandon()
+            self._bell.close()
+            raise
+
+    def start(self, policies: tuple[HealthPolicy, ...]) -> None:
+        """Answer from what these policies say, from now on."""
+        self.group.policies = policies
+        self._report()
+        start_thread(self._run)
+
+    def wake(self) -> None:
+        """Have the thread look at once; a signal handler may call it."""
+        self._bell.ring()
+
+    def close(self) -> None:
+        """End soon: at once, or when another worker listens."""
+        self.heartbeat.stop()
+        self._closing_at = time.monotonic()
+        self.wake()
+
+    def abandon(self) -> None:
+        """Close the descriptors and nothing else: in a child of the process that they are of."""
+        if self._answerer is not None:
+            self._answerer.abandon()
+        if self._watched[1] >= 0:
+            os.close(self._watched[1])
+        self._bell.close()
+        self.board.abandon()
+
+    def _join(self) -> None:
+        strangers = [s for s in self.board.others() if not related(self._family, s.family)]
+        if strangers:
+            raise self._taken(f"another server with process {strangers[0].pid} listens there")
+        self.board.join()
+        for attempt in range(ATTEMPTS):
+            if not self.board.elect():
+                return
+            try:
+                self._listen()
+                return
+            except OSError as error:
+                self.board.resign()
+                if attempt == ATTEMPTS - 1:
+                    raise self._taken(error.strerror or str(error)) from None
+            time.sleep(TICK / 2)
+
+    def _taken(self, why: str) -> ConfigError:
+        where = f"{self.options.host!r}, port {self.options.port}"
+        return ConfigError(
+            f"health.port must be free, or 0 = off, got {where}: {one_line(why)}",
+            options=("health.port", "health.host"),
+        )
+
+    def _listen(self) -> None:
+        socket = listen(self.options.host, self.options.port)
+        self._answerer = Answerer(socket, self._poller, self.group.respond)
+        where = f"[{self.options.host}]" if ":" in self.options.host else self.options.host
+        logger.info("process %d answers probes on %s:%d", os.getpid(), where, self.options.port)
+
+    # -- in the thread ------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            while not self._over():
+                self._turn()
+        except Exception:
+            logger.exception("the listener for probes has failed")
+        finally:
+            with contextlib.suppress(OSError, ValueError):
+                self._end()
+
+    def _turn(self) -> None:
+        before = time.monotonic()
+        ready = self._poller.wait(self._pause(before))
+        now = time.monotonic()
+        if now - before > 1.0:
+            self.group.awake_since = now
+        if self._answerer is not None:
+            self._answerer.serve(ready, now)
+        if self._bell.fileno() in ready:
+            self._bell.clear()
+        self._report()
+        if self._answerer is None and not self._closing_at:
+            self._stand_by()
+
+    def _pause(self, now: float) -> float:
+        if self._answerer is not None:
+            return min(TICK, max(0.0, self._answerer.next_due() - now))
+        return EAGER_TICK if self.board.listener[1] else TICK
+
+    def _report(self) -> None:
+        group, leaving = self.group, bool(self._closing_at)
+        started, ready = group.started(), not leaving and group.ready()
+        self.board.write(
+            Slot(os.getpid(), self._family, self.heartbeat.at, started, ready, leaving)
+        )
+
+    def _stand_by(self) -> None:
+        """Listen if nobody does any more; else be woken when the one that does is gone."""
+        if self.board.elect():
+            self._watch(0)
+            try:
+                self._listen()
+            except OSError as error:
+                self.board.resign()
+                self._complain(error)
+        else:
+            self._watch(self.board.listener[0])
+
+    def _complain(self, error: OSError) -> None:
+        if not self._complained:
+            self._complained = True
+            logger.error("%s; trying on", self._taken(error.strerror or str(error)))
+
+    _complained = False
+
+    def _watch(self, pid: int) -> None:
+        watched, descriptor = self._watched
+        if pid == watched:
+            return
+        if descriptor >= 0:
+            self._poller.forget(descriptor)
+            os.close(descriptor)
+        descriptor = -1
+        open_process: Any = getattr(os, "pidfd_open", None)
+        if pid and open_process is not None:
+            with contextlib.suppress(OSError):
+                descriptor = open_process(pid)
+                self._poller.watch(descriptor)
+        self._watched = (pid, descriptor)
+
+    def _over(self) -> bool:
+        if not self._closing_at:
+            return False
+        if self._answerer is None or not any(True for _ in self.board.others()):
+            return True
+        self.board.announce()
+        return time.monotonic() - self._closing_at > HAND_OVER
+
+    def _end(self) -> None:
+        if self._answerer is not None:
+            self._answerer.accept(time.monotonic())
+            self._answerer.close()
+        self._watch(0)
+        self.board.close()
+        self._bell.close()

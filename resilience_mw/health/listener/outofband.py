@@ -1,0 +1,144 @@
+"""When the listener of a process begins and ends: one a port, whatever number of apps it has."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import weakref
+from collections.abc import Callable
+
+from ...config import Health
+from ...core.health import HealthPolicy
+from ...exceptions import ConfigError
+from .listener import Listener
+from .native import original, start_thread
+from .place import Place, forking_worker, is_serving, place
+
+DID_NOT_START = 3
+"""The exit code, which is Gunicorn's own for a worker that cannot start."""
+
+LOOK_FIRST, LOOK_LAST = 0.1, 5.0
+"""Seconds between two looks for a server's socket, at first and after a while."""
+
+logger = logging.getLogger("resilience_mw")
+
+_listeners: dict[int, Listener] = {}
+_users: dict[int, list[OutOfBand]] = {}
+_armed: weakref.WeakSet[OutOfBand] = weakref.WeakSet()
+
+
+class OutOfBand:
+    """Answers one app's probes on `health.port`, from a thread of its own.
+
+    Args:
+        policy: knows the answers.
+        options: the section; its port is not 0.
+    """
+
+    def __init__(self, policy: HealthPolicy, options: Health) -> None:
+        self.policy = policy
+        self.options = options
+
+    def open(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Answer from now on; called again, only watch another loop.
+
+        Args:
+            loop: the running one, whose silence is to be noticed; ``None`` = there is none.
+
+        Raises:
+            ConfigError: the port is somebody else's, or cannot be opened.
+        """
+        _armed.discard(self)
+        port = self.options.port
+        users = _users.setdefault(port, [])
+        listener = _listeners.get(port)
+        if listener is None:
+            listener = _listeners[port] = Listener(self.options)
+            users[:] = [self]
+            listener.start((self.policy,))
+        elif self not in users:
+            users.append(self)
+            listener.group.policies = tuple(user.policy for user in users)
+        if loop is not None:
+            listener.heartbeat.start(loop)
+
+    def arm(self) -> None:
+        """Answer as soon as this process serves: for apps that nobody tells when that is.
+
+        In a worker of Gunicorn that is now, in its master at each fork; elsewhere once the process
+        has a listening socket, for commands import an app too.
+
+        Raises:
+            ConfigError: in a worker, as `open`.
+        """
+        where = place()
+        if where is Place.WORKER:
+            self.open()
+            return
+        _armed.add(self)
+        if where is Place.ANYWHERE:
+            start_thread(_await_server(weakref.ref(self)))
+
+    def drain(self, draining: Callable[[], bool]) -> None:
+        """Ask ``draining``, too, whether this worker is about to end; it may be asked anytime."""
+        listener = _listeners.get(self.options.port)
+        if listener is not None:
+            listener.group.draining = draining
+
+    def close(self) -> None:
+        """Answer no more for this app; the last one takes the listener with it."""
+        _armed.discard(self)
+        port = self.options.port
+        users = _users.get(port, [])
+        if self not in users:
+            return
+        users.remove(self)
+        listener = _listeners[port]
+        if users:
+            listener.group.policies = tuple(user.policy for user in users)
+        else:
+            del _listeners[port]
+            listener.close()
+
+
+def _await_server(reference: weakref.ref[OutOfBand]) -> Callable[[], None]:
+    def look() -> None:
+        sleep, pause = original("time", "sleep"), LOOK_FIRST
+        while not is_serving():
+            sleep(pause)
+            pause = min(LOOK_LAST, pause * 1.1)
+            if reference() not in _armed:
+                return
+        user = reference()
+        if user is None:
+            return
+        try:
+            user.open()
+        except ConfigError as error:
+            logger.error("%s", error)
+
+    return look
+
+
+def _in_child() -> None:
+    """Leave the parent's listeners to it, and begin those that were waiting for this fork."""
+    for listener in _listeners.values():
+        listener.abandon()
+    _listeners.clear()
+    _users.clear()
+    for user in list(_armed):
+        if forking_worker():
+            try:
+                user.open()
+            except ConfigError as error:
+                logger.error("%s", error)
+                sys.stderr.flush()
+                os._exit(DID_NOT_START)
+        else:
+            start_thread(_await_server(weakref.ref(user)))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
