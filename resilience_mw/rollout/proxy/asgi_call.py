@@ -29,6 +29,7 @@ from ...types import Message, Receive, Scope, Send
 from .errors import NO_CONNECTION, TIMEOUT, UpstreamLost, UpstreamUnreachable
 from .failures import FAILURES, is_outage, reply_for, words
 from .headers import Fields, Framing, response_fields
+from .leftovers import has_leftovers
 
 if TYPE_CHECKING:
     from .asgi import ASGIProxy
@@ -155,6 +156,8 @@ class Call:
         async with contextlib.aclosing(body) as chunks:
             async for chunk in chunks:
                 await self.send({"type": "http.response.body", "body": chunk, "more_body": True})
+        if has_leftovers(response.stream):
+            await response.extensions["network_stream"].aclose()
         await self.send({"type": "http.response.body", "body": b""})
 
     def _unreachable(self, reply: Reply, why: str) -> Reply:

@@ -37,9 +37,14 @@ def request_target(method: str, path: bytes, raw: bytes | None, root: bytes, que
         raw = raw.partition(b"?")[0]
         if below is not path and raw.startswith(root):
             raw = raw[len(root) :] or b"/"
-    if raw is None or unquote_to_bytes(raw) != below:
+    if raw is None or _text(unquote_to_bytes(raw)) != _text(below):
         raw = quote(below, safe=_SAFE).encode()
     target = raw + b"?" + query if query else raw
     if not target.startswith(b"/") or _FORBIDDEN.search(target):
         raise BadRequest
     return _NOT_ASCII.sub(lambda found: b"%%%02X" % ord(found[0]), target)
+
+
+def _text(path: bytes) -> str:
+    # What is no UTF-8 has been replaced in ASGI's path, and so cannot be compared.
+    return path.decode("utf-8", "replace")
