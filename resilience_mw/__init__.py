@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from .config import Backpressure, Config, Deadline, Health, Limit, Runner
 from .context import remaining
+from .core.rollout import RolloutGuard, RolloutRule
 from .exceptions import ConfigError
 from .protect import protect
 
@@ -19,6 +20,8 @@ __all__ = [
     "Deadline",
     "Health",
     "Limit",
+    "RolloutGuard",
+    "RolloutRule",
     "Runner",
     "protect",
     "remaining",

@@ -16,13 +16,15 @@ from .health import HealthPolicy
 from .laws import AIMD, Law, Senses, Window
 from .lifecycle import Lifecycle, State
 from .policy import Decision, Policy
-from .snapshot import DeadlineSnapshot, GateSnapshot, HealthSnapshot, Snapshot
+from .rollout import RolloutPolicy, RolloutRule, RolloutSnapshot, Share
+from .snapshot import CheckResult, DeadlineSnapshot, GateSnapshot, HealthSnapshot, Snapshot
 from .ticket import Ticket, TicketState
 
 __all__ = [
     "AIMD",
     "SKIP",
     "AdaptiveGate",
+    "CheckResult",
     "DeadlinePolicy",
     "DeadlineSnapshot",
     "Decision",
@@ -35,7 +37,11 @@ __all__ = [
     "Lifecycle",
     "Policy",
     "Reply",
+    "RolloutPolicy",
+    "RolloutRule",
+    "RolloutSnapshot",
     "Senses",
+    "Share",
     "Snapshot",
     "State",
     "Ticket",

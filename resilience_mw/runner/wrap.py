@@ -16,6 +16,7 @@ from ..protect import protect
 
 _INNER = (
     "app",
+    "new",
     "wsgi_app",
     "middleware_stack",
     "application",
@@ -96,8 +97,11 @@ def wrap(
 
 
 def is_wrapped(app: Any) -> bool:
-    """Return whether a guard of ours stands anywhere in ``app``, or will when it starts."""
-    return any(_is_guard(node) or _will_be_guarded(node) for node in _walk(app))
+    """Return whether a guard of ours stands anywhere in ``app``, or will when it starts.
+
+    A roll-out is a guard that protects nobody: it does not count.
+    """
+    return any(_protects(node) or _will_be_guarded(node) for node in _walk(app))
 
 
 def guards_of(app: Any) -> list[Guard]:
@@ -109,6 +113,10 @@ def _is_guard(node: Any) -> bool:
     return issubclass(type(node), _guard_types())
 
 
+def _protects(node: Any) -> bool:
+    return _is_guard(node) and getattr(type(node), "protects", True)
+
+
 def _guard_types() -> tuple[type, ...]:
     """The guard classes that have been imported: another cannot have been used."""
     modules = ("resilience_mw.asgi.guard", "resilience_mw.wsgi.guard", "resilience_mw.django.guard")
@@ -118,7 +126,9 @@ def _guard_types() -> tuple[type, ...]:
 def _will_be_guarded(node: Any) -> bool:
     """Whether an app of Starlette, which makes its middlewares late, has been given one of ours."""
     return any(
-        inspect.isclass(kind := getattr(entry, "cls", None)) and issubclass(kind, _guard_types())
+        inspect.isclass(kind := getattr(entry, "cls", None))
+        and issubclass(kind, _guard_types())
+        and getattr(kind, "protects", True)
         for entry in _attributes(node).get("user_middleware") or ()
     )
 

@@ -9,6 +9,7 @@ from .middlewares import (
     DeadlineMiddleware,
     HealthMiddleware,
 )
+from .rollout import RolloutMiddleware
 
 __all__ = [
     "BackpressureMiddleware",
@@ -16,4 +17,5 @@ __all__ = [
     "DeadlineMiddleware",
     "Guard",
     "HealthMiddleware",
+    "RolloutMiddleware",
 ]

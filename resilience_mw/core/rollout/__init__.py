@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
+from .guard import RolloutGuard, Verdict
+from .policy import RolloutPolicy
+from .rule import RolloutRule
 from .share import Share
+from .snapshot import RolloutSnapshot, RuleSnapshot, VariantSnapshot
 
-__all__ = ["Share"]
+__all__ = [
+    "RolloutGuard",
+    "RolloutPolicy",
+    "RolloutRule",
+    "RolloutSnapshot",
+    "RuleSnapshot",
+    "Share",
+    "VariantSnapshot",
+    "Verdict",
+]

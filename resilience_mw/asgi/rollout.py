@@ -1,0 +1,155 @@
+"""Two ASGI apps behind one door."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.rollout import RolloutGuard, RolloutRule
+from ..core.rollout.lane import Lane
+from ..rollout.assembly import Assembly, RolloutOptions
+from ..rollout.stores import Store
+from ..types import ASGIApp, Receive, Scope, Send
+from .exchange import ASGIExchange
+from .fallback import FallbackVariant
+from .guard import Guard
+from .lifespans import Lifespans
+from .variants import Variant
+
+
+class RolloutMiddleware(Guard):
+    """Send a share of some requests to a new stack, and take them back at once.
+
+    Its snapshot has a `resilience_mw.core.RolloutSnapshot` among ``policies``.
+
+    Args:
+        app: the old ASGI app: what no rule is about stays there.
+        new: the new one: an ASGI app, ``"module:app"``, or ``"http://host:port"`` of a process
+            that is one, through a reverse proxy.
+        rules: tried in this order; the first that is about a request decides.
+        server_name: what this server is called, in rules by server. Default: the host's name.
+        store: where the shares live, ``"file:rollout.toml"`` or ``"redis://127.0.0.1:6379/0"``;
+            ``None`` = in the code.
+        guard: whether a new stack that is worse is taken back by itself, and how much worse.
+        fallback: whether GET, HEAD and OPTIONS requests that the new stack does not begin to answer
+            go to the old one, once.
+        variant_header: a response header that says ``new`` or ``old``.
+        tester_header: a request header with which a trusted proxy may choose: ``new``, ``old``, or
+            names of rules for which it shall be the new stack.
+        tester_cookie: a cookie, signed by `resilience_mw.rollout.tester_token`, for the new stack.
+        tester_secret: what that is signed with, at least 16 characters.
+        trusted_proxies: addresses, networks, ``*`` or ``unix``: whose ``tester_header`` and
+            ``X-Forwarded-For`` count.
+
+    Raises:
+        ConfigError: an option breaks its rule.
+
+    Example:
+        >>> async def old(scope, receive, send): ...
+        >>> async def new(scope, receive, send): ...
+        >>> rule = RolloutRule("cart", path="/cart", percent=2, by="user", cookie="session")
+        >>> app = RolloutMiddleware(old, new=new, rules=[rule])
+    """
+
+    merges = False
+    protects = False
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        new: Any,
+        rules: Sequence[RolloutRule],
+        server_name: str | None = None,
+        store: str | Store | None = None,
+        guard: bool | RolloutGuard = True,
+        fallback: bool = False,
+        variant_header: str | None = None,
+        tester_header: str | None = None,
+        tester_cookie: str | None = None,
+        tester_secret: str | None = None,
+        trusted_proxies: Sequence[str] = (),
+    ) -> None:
+        options = RolloutOptions(
+            new=new,
+            rules=rules,
+            server_name=server_name,
+            store=store,
+            guard=guard,
+            fallback=fallback,
+            variant_header=variant_header,
+            tester_header=tester_header,
+            tester_cookie=tester_cookie,
+            tester_secret=tester_secret,
+            trusted_proxies=trusted_proxies,
+        )
+        assembly = Assembly(options, "asgi")
+        super().__init__(app, assembly.policy)
+        self.new: ASGIApp = assembly.new
+        self._policy = assembly.policy
+        self._link = assembly.link
+        self._paths = assembly.names_only()
+        self._lifespans = Lifespans(self.app, self.new)
+        for lane in self._policy.lanes:
+            lane.apps = self._variants(lane, options)
+
+    def _variants(self, lane: Lane, options: RolloutOptions) -> tuple[Variant, Variant, Variant]:
+        name = options.variant_header
+        old_label, new_label = (
+            None if name is None else (name.lower().encode(), variant)
+            for variant in (b"old", b"new")
+        )
+        new = self._lifespans.second
+        if not options.fallback:
+            return (
+                Variant(self.app, lane.old, old_label),
+                Variant(new, lane.new, new_label),
+                Variant(new, lane.testers, new_label),
+            )
+        back: dict[str, Any] = {"old": self.app, "old_label": old_label, "name": lane.rule.name}
+        return (
+            Variant(self.app, lane.old, old_label),
+            FallbackVariant(new, lane.new, new_label, **back),
+            FallbackVariant(new, lane.testers, new_label, **back),
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection."""
+        if scope["type"] != "http":
+            await self._serve_other(scope, receive, send)
+            return
+        paths = self._paths
+        if paths is not None and scope["path"] not in paths and not scope.get("root_path"):
+            await self.app(scope, receive, send)
+            return
+        await (self._choose(scope, send) or self.app)(scope, receive, send)
+
+    def _choose(self, scope: Scope, send: Send) -> Any:
+        """Return the variant that serves the request; ``None`` = no rule is about it."""
+        exchange = ASGIExchange()
+        exchange.scope = scope
+        exchange.server_send = send
+        self._policy.enter(exchange)
+        return exchange.target
+
+    async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Start and stop both apps; give a websocket to one of them, as its handshake would be."""
+        if scope["type"] == "lifespan":
+            self._link.start()
+            try:
+                await self._lifespans.serve(scope, receive, send)
+            finally:
+                self.close()
+            return
+        websocket = scope["type"] == "websocket"
+        variant = self._choose(scope, send) if websocket else None
+        self.websockets += websocket
+        try:
+            await (self.app if variant is None else variant.app)(scope, receive, send)
+        finally:
+            self.websockets -= websocket
+
+    def close(self) -> None:
+        """Stop following the store; the last known shares stand."""
+        self._link.close()
+        super().close()

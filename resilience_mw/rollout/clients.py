@@ -1,0 +1,57 @@
+"""Where a request comes from, behind proxies that we know."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from ..core.exchange import Exchange
+from ..signals.proxies import TrustedProxies
+
+
+class Clients:
+    """Finds the address of a client.
+
+    Args:
+        proxies: whose `X-Forwarded-For` counts. If nobody's does, the address is what the server
+            tells, which may have listened to proxies itself.
+    """
+
+    def __init__(self, proxies: TrustedProxies) -> None:
+        self._proxies = proxies
+
+    def trusted(self, exchange: Exchange) -> bool:
+        """Return whether whoever is connected is one of the proxies."""
+        return bool(self._proxies) and self._proxies.trusts(exchange.peer)
+
+    def address(self, exchange: Exchange) -> str | None:
+        """Return the address nearest to the client that a proxy of ours vouches for."""
+        if not self._proxies:
+            return exchange.client
+        address = exchange.peer
+        if not self._proxies.trusts(address):
+            return address
+        # Each proxy adds who was connected to it: what the client may have made up is further left.
+        for told in reversed((exchange.header("x-forwarded-for") or "").split(",")):
+            hop = _address(told)
+            if hop is None:
+                break
+            address = hop
+            if not self._proxies.trusts(hop):
+                break
+        return address
+
+
+def _address(text: str) -> str | None:
+    """Return an address in its one canonical form, without a port; ``None`` if it is none."""
+    text = text.strip()
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(address)

@@ -1,0 +1,72 @@
+"""From what a person wrote as ``new`` to an app."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ..config.wording import one_line, plain, show
+from ..exceptions import ConfigError
+from ..interface import Interface, as_asgi3, interface_of
+
+_IMPORT = re.compile(r"[\w.]+:[\w.]+")
+
+
+def new_stack(
+    new: Any, interface: Interface, *, raises: bool, trusted_proxies: Sequence[str]
+) -> Any:
+    """Return the new stack as an app.
+
+    Args:
+        new: an app, ``module:app``, or the ``http://host:port`` of a process that is one.
+        interface: what the old app speaks.
+        raises: have a proxy raise where another app may still be asked.
+        trusted_proxies: whose ``X-Forwarded-*`` a proxy passes on.
+
+    Raises:
+        ConfigError: it is none of these, speaks another protocol, or cannot be imported.
+    """
+    if isinstance(new, str):
+        if new.lower().startswith(("http://", "https://")):
+            return _proxy(new, interface, raises=raises, trusted_proxies=trusted_proxies)
+        new = _imported(new)
+    try:
+        found = interface_of(new)
+    except ConfigError:
+        if not callable(new):
+            raise ConfigError(
+                f'new must be an app, "module:app" or "http://host:port", got {show(new)}'
+            ) from None
+        found = interface  # its signature does not tell
+    if found != interface:
+        kind = interface.upper()
+        raise ConfigError(f"new must speak {kind} as the old app does, got {show(new)}")
+    return as_asgi3(new) if interface == "asgi" else new
+
+
+def _proxy(url: str, interface: Interface, **options: Any) -> Any:
+    if interface == "asgi":
+        from .proxy.asgi import proxy as asgi_proxy
+
+        return asgi_proxy(url, **options)
+    from .proxy.wsgi import proxy as wsgi_proxy
+
+    return wsgi_proxy(url, **options)
+
+
+def _imported(text: str) -> Any:
+    if not _IMPORT.fullmatch(text):
+        raise ConfigError(
+            f'new must be an app, "module:app" or "http://host:port", got {show(text)}'
+        )
+    module, _, attribute = text.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for name in attribute.split("."):
+            found = getattr(found, name)
+    except Exception as error:
+        reason = one_line(f"{type(error).__name__}: {error}", 200)
+        raise ConfigError(f"new could not be loaded from {plain(text)}: {reason}") from error
+    return found

@@ -1,0 +1,125 @@
+"""Two WSGI apps behind one door."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..core.rollout import RolloutGuard, RolloutRule
+from ..core.rollout.lane import Lane
+from ..rollout.assembly import Assembly, RolloutOptions
+from ..rollout.stores import Store
+from ..types import Environ, StartResponse, WSGIApp
+from .exchange import WSGIExchange
+from .fallback import FallbackVariant
+from .guard import Guard
+from .variants import Variant
+
+
+class RolloutMiddleware(Guard):
+    """Send a share of some requests to a new stack, and take them back at once.
+
+    Its snapshot has a `resilience_mw.core.RolloutSnapshot` among ``policies``.
+
+    Args:
+        app: the old WSGI app: what no rule is about stays there.
+        new: the new one: a WSGI app, ``"module:app"``, or ``"http://host:port"`` of a process
+            that is one, through a reverse proxy.
+        rules: tried in this order; the first that is about a request decides.
+        server_name: what this server is called, in rules by server. Default: the host's name.
+        store: where the shares live, ``"file:rollout.toml"`` or ``"redis://127.0.0.1:6379/0"``;
+            ``None`` = in the code.
+        guard: whether a new stack that is worse is taken back by itself, and how much worse.
+        fallback: whether GET, HEAD and OPTIONS requests that the new stack does not begin to answer
+            go to the old one, once.
+        variant_header: a response header that says ``new`` or ``old``.
+        tester_header: a request header with which a trusted proxy may choose: ``new``, ``old``, or
+            names of rules for which it shall be the new stack.
+        tester_cookie: a cookie, signed by `resilience_mw.rollout.tester_token`, for the new stack.
+        tester_secret: what that is signed with, at least 16 characters.
+        trusted_proxies: addresses, networks, ``*`` or ``unix``: whose ``tester_header`` and
+            ``X-Forwarded-For`` count.
+
+    Raises:
+        ConfigError: an option breaks its rule.
+
+    Example:
+        >>> def old(environ, start_response): ...
+        >>> def new(environ, start_response): ...
+        >>> rule = RolloutRule("cart", path="/cart", percent=2, by="user", cookie="session")
+        >>> app = RolloutMiddleware(old, new=new, rules=[rule])
+    """
+
+    merges = False
+    protects = False
+
+    def __init__(
+        self,
+        app: WSGIApp,
+        *,
+        new: Any,
+        rules: Sequence[RolloutRule],
+        server_name: str | None = None,
+        store: str | Store | None = None,
+        guard: bool | RolloutGuard = True,
+        fallback: bool = False,
+        variant_header: str | None = None,
+        tester_header: str | None = None,
+        tester_cookie: str | None = None,
+        tester_secret: str | None = None,
+        trusted_proxies: Sequence[str] = (),
+    ) -> None:
+        options = RolloutOptions(
+            new=new,
+            rules=rules,
+            server_name=server_name,
+            store=store,
+            guard=guard,
+            fallback=fallback,
+            variant_header=variant_header,
+            tester_header=tester_header,
+            tester_cookie=tester_cookie,
+            tester_secret=tester_secret,
+            trusted_proxies=trusted_proxies,
+        )
+        assembly = Assembly(options, "wsgi")
+        super().__init__(app, assembly.policy)
+        self.new: WSGIApp = assembly.new
+        self._policy = assembly.policy
+        self._link = assembly.link
+        self._paths = assembly.names_only(encode=True)
+        for lane in self._policy.lanes:
+            lane.apps = self._variants(lane, options)
+
+    def _variants(self, lane: Lane, options: RolloutOptions) -> tuple[Variant, Variant, Variant]:
+        name = options.variant_header
+        old_label, new_label = (
+            None if name is None else (name, variant) for variant in ("old", "new")
+        )
+        section = self._section
+        old = Variant(self.app, lane.old, old_label, section)
+        if not options.fallback:
+            return (
+                old,
+                Variant(self.new, lane.new, new_label, section),
+                Variant(self.new, lane.testers, new_label, section),
+            )
+        back: dict[str, Any] = {"old": self.app, "old_label": old_label, "name": lane.rule.name}
+        return (
+            old,
+            FallbackVariant(self.new, lane.new, new_label, section, **back),
+            FallbackVariant(self.new, lane.testers, new_label, section, **back),
+        )
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve one WSGI request."""
+        if self._paths is not None and environ.get("PATH_INFO", "") not in self._paths:
+            return self.app(environ, start_response)
+        exchange = WSGIExchange()
+        exchange.environ = environ
+        self._policy.enter(exchange)
+        return (exchange.target or self.app)(environ, start_response)
+
+    def close(self) -> None:
+        """Stop following the store; the last known shares stand."""
+        self._link.close()

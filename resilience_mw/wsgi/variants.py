@@ -1,0 +1,167 @@
+"""The two apps of a roll-out's rule, watched."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from ..core.exchange import KEY
+from ..core.rollout.meter import Meter
+from ..types import Environ, StartResponse, WSGIApp
+from .body import watch
+from .section import Section
+
+
+class Variant:
+    """One of the two apps of a rule.
+
+    Args:
+        app: what serves the request.
+        meter: counts how it goes.
+        label: a response header that names the variant, or ``None``.
+        section: the lock under which counts change.
+    """
+
+    def __init__(
+        self, app: WSGIApp, meter: Meter, label: tuple[str, str] | None, section: Section
+    ) -> None:
+        self.app = app
+        self.meter = meter
+        self.label = label
+        self.section = section
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve one WSGI request."""
+        response = Response(self, environ, start_response)
+        try:
+            iterable = self.app(environ, response.start)
+        except BaseException:
+            response.raised()
+            raise
+        return response.watch(iterable)
+
+
+class Response:
+    """What is known of the response to one request."""
+
+    __slots__ = ("_environ", "_over", "_start_response", "_variant", "began", "status")
+
+    def __init__(self, variant: Variant, environ: Environ, start_response: StartResponse) -> None:
+        self._variant = variant
+        self._environ = environ
+        self._start_response = start_response
+        self._over = False
+        self.status = 0
+        self.began = now = time.monotonic()
+        variant.section.soon(partial(variant.meter.begin, now))
+
+    def start(
+        self, status: str, headers: list[tuple[str, str]], exc_info: Any = None
+    ) -> Callable[[bytes], object]:
+        """Pass the start of the response on, noting it; ``exc_info`` only if it was given."""
+        variant = self._variant
+        if not self.status:
+            self.status = code = int(status[:3])
+            now = time.monotonic()
+            busy = code == 503 and any(name.lower() == "retry-after" for name, _ in headers)
+            answered = variant.meter.answered
+            late = self._late(now)
+            variant.section.soon(partial(answered, code, self.began, now, busy=busy, late=late))
+        if variant.label is not None:
+            headers = labelled(headers, variant.label)
+        if exc_info is None:
+            return self._start_response(status, headers)
+        return self._start_response(status, headers, exc_info)
+
+    def raised(self) -> None:
+        """Note that the app failed, once."""
+        if self._over:
+            return
+        self._over = True
+        meter, now = self._variant.meter, time.monotonic()
+        if self.status:
+            job = partial(meter.broke, now)
+        else:
+            job = partial(meter.failed, self.began, now, late=self._late(now))
+        self._variant.section.soon(job)
+
+    def end(self) -> None:
+        """Note that the response is over: without a start, nobody has waited for it."""
+        if self._over:
+            return
+        self._over = True
+        if not self.status:
+            self._variant.section.soon(
+                partial(self._variant.meter.left, self.began, time.monotonic())
+            )
+
+    def watch(self, iterable: Any) -> Iterable[bytes]:
+        """Return the body, with its failures and its end noted."""
+        wrapper = self._environ.get("wsgi.file_wrapper")
+        if type(iterable) in (list, tuple) or (
+            isinstance(wrapper, type) and isinstance(iterable, wrapper)
+        ):
+            # It cannot fail, or a server knows it by its type; and it has started by now.
+            return iterable if self.status else watch(iterable, self._environ, self.end)
+        sized = hasattr(iterable, "__len__")
+        return (SizedChunks if sized else Chunks)(iterable, self)
+
+    def _late(self, now: float) -> bool:
+        exchange = self._environ.get(KEY)
+        return exchange is not None and exchange.deadline is not None and now > exchange.deadline
+
+
+class Chunks:
+    """A body whose failures are noted.
+
+    Args:
+        iterable: what the app returned.
+        response: what is known of it.
+    """
+
+    __slots__ = ("_chunks", "_iterable", "_response")
+
+    def __init__(self, iterable: Any, response: Response) -> None:
+        self._iterable = iterable
+        self._response = response
+        self._chunks: Iterator[bytes] | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        try:
+            if self._chunks is None:
+                self._chunks = iter(self._iterable)
+            return next(self._chunks)
+        except StopIteration:
+            raise
+        except Exception:
+            self._response.raised()
+            raise
+
+    def close(self) -> None:
+        """Close the app's iterable, and note the end."""
+        try:
+            close = getattr(self._iterable, "close", None)
+            if close is not None:
+                close()
+        finally:
+            self._response.end()
+
+
+class SizedChunks(Chunks):
+    """The same of known length: servers take Content-Length from one of one."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return len(self._iterable)
+
+
+def labelled(headers: list[tuple[str, str]], label: tuple[str, str]) -> list[tuple[str, str]]:
+    """Return the headers with the one that names the variant, instead of any of that name."""
+    name = label[0].lower()
+    return [*(header for header in headers if header[0].lower() != name), label]
