@@ -56,11 +56,10 @@ class DjangoDatabaseCheck(Check):
     def _ask(self) -> None:
         from django.core.exceptions import ImproperlyConfigured
         from django.db import DatabaseError, InterfaceError
-        from django.utils.connection import ConnectionDoesNotExist
 
         try:
             connection = self._connection()
-        except ConnectionDoesNotExist:
+        except KeyError:
             raise CheckFailed("unknown alias") from None
         except ImproperlyConfigured:
             raise CheckFailed("not configured") from None

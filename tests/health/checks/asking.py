@@ -13,9 +13,10 @@ PASSED = "passed"
 async def verdict(check: Check) -> str:
     """Return `PASSED`, or the reason why not; another exception than `CheckFailed` is raised."""
     try:
-        answer = check.probe()
-        if inspect.isawaitable(answer):
-            answer = await answer
+        if inspect.iscoroutinefunction(check.probe):
+            answer = await check.probe()
+        else:
+            answer = await asyncio.to_thread(check.probe)
     except CheckFailed as failed:
         return failed.reason
     return PASSED if answer is not False else "false"

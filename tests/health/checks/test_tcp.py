@@ -32,12 +32,13 @@ def test_a_full_queue_is_a_timeout():
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
         where = listener.getsockname()
+        host, port = where
         waiting = [socket.socket() for _ in range(4)]
         try:
             for client in waiting:
                 client.setblocking(False)
                 client.connect_ex(where)
-            assert ask(TcpCheck(*where, timeout=0.3)) == "timeout"
+            assert ask(TcpCheck(host, port, timeout=0.3)) == "timeout"
         finally:
             for client in waiting:
                 client.close()
