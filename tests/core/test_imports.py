@@ -29,6 +29,7 @@ PURE = {
     "math",
     "operator",
     "random",
+    "re",
     "statistics",
     "typing",
 }
