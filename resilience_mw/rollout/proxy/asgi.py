@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Unpack
 
 from ...asgi.exchange import send_reply
@@ -11,13 +10,10 @@ from ...signals.waited import peer_address
 from ...types import Receive, Scope, Send
 from .asgi_call import Call
 from .asgi_pool import Pools
-from .errors import NO_TUNNEL, NO_WEBSOCKET, BadRequest
-from .headers import framing, request_fields
+from .errors import NO_WEBSOCKET, BadRequest
+from .incoming import Incoming, check
 from .reach import Reach
-from .target import request_target
 from .upstream import Options, upstream
-
-logger = logging.getLogger("resilience_mw")
 
 
 class ASGIProxy:
@@ -27,7 +23,6 @@ class ASGIProxy:
         self.upstream = upstream(url, **options)
         self.reach = Reach(self.upstream.url)
         self.pools = Pools(self.upstream)
-        self._refused_websocket = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
@@ -43,42 +38,30 @@ class ASGIProxy:
         await self.pools.aclose()
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        method: str = scope["method"]
-        version: str = scope.get("http_version", "1.1")
-        fields = [(bytes(name), bytes(value)) for name, value in scope["headers"]]
         client = scope.get("client")
-        peer = peer_address(socket_behind(send), client[0] if client else None)
-        root = scope.get("root_path", "").encode("utf-8", "surrogateescape")
+        request = Incoming(
+            method=scope["method"],
+            version=scope.get("http_version", "1.1"),
+            path=scope["path"].encode("utf-8", "surrogateescape"),
+            raw_path=scope.get("raw_path"),
+            root=scope.get("root_path", "").encode("utf-8", "surrogateescape"),
+            query=scope.get("query_string", b""),
+            fields=[(bytes(name), bytes(value)) for name, value in scope["headers"]],
+            peer=peer_address(socket_behind(send), client[0] if client else None),
+            scheme=scope.get("scheme", "http"),
+        )
         try:
-            if method == "CONNECT":
-                raise BadRequest(NO_TUNNEL)
-            if any(name == b"upgrade" and value.lower() == b"websocket" for name, value in fields):
-                self._note_websocket()
-                raise BadRequest(NO_WEBSOCKET)
-            bounds = framing(fields, version)
-            target = request_target(
-                method,
-                scope["path"].encode("utf-8", "surrogateescape"),
-                scope.get("raw_path"),
-                root,
-                scope.get("query_string", b""),
-            )
-            head = request_fields(
-                fields,
-                peer=peer,
-                trusted=bool(self.upstream.trusted) and self.upstream.trusted.trusts(peer),
-                scheme=scope.get("scheme", "http"),
-                root=root,
-                authority=self.upstream.authority,
-            )
+            target, head, framing = check(request, self.upstream)
         except BadRequest as error:
+            if error.reply is NO_WEBSOCKET:
+                self.reach.websocket()
             await send_reply(error.reply, scope, send)
             return
         call = Call(self, scope, receive, send)
-        await call.run(method.encode("latin-1"), target, head, bounds)
+        await call.run(request.method.encode("latin-1"), target, head, framing)
 
     async def _refuse_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._note_websocket()
+        self.reach.websocket()
         if (await receive())["type"] != "websocket.connect":
             return
         if "websocket.http.response" not in scope.get("extensions", {}):
@@ -92,11 +75,6 @@ class ASGIProxy:
             }
         )
         await send({"type": "websocket.http.response.body", "body": NO_WEBSOCKET.body})
-
-    def _note_websocket(self) -> None:
-        if not self._refused_websocket:
-            self._refused_websocket = True
-            logger.warning("a websocket was refused: none passes to %s", self.upstream.url)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:

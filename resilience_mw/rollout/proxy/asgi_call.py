@@ -26,19 +26,14 @@ from ...asgi.exchange import send_reply
 from ...context import remaining
 from ...core.exchange import Reply
 from ...types import Message, Receive, Scope, Send
-from .errors import NO_CONNECTION, TIMEOUT, UpstreamLost, UpstreamUnreachable
+from .errors import NO_CONNECTION, TIMEOUT, ClientGone, UpstreamLost, UpstreamUnreachable
 from .failures import FAILURES, is_outage, reply_for, words
 from .headers import Fields, Framing, response_fields
+from .incoming import SAFE, to
 from .leftovers import has_leftovers
 
 if TYPE_CHECKING:
     from .asgi import ASGIProxy
-
-SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
-
-
-class ClientGone(Exception):
-    """The client has left while we were reading its request."""
 
 
 class Call:
@@ -75,12 +70,7 @@ class Call:
             head.append((b"transfer-encoding", b"chunked"))
         request = httpcore.Request(
             method,
-            httpcore.URL(
-                scheme=self.upstream.scheme,
-                host=self.upstream.host,
-                port=self.upstream.port,
-                target=target,
-            ),
+            to(self.upstream, target),
             headers=head,
             content=body,
             extensions={"timeout": self.timeouts},

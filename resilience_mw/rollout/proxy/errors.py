@@ -48,3 +48,7 @@ class BadRequest(Exception):
     def __init__(self, reply: Reply = BAD_REQUEST) -> None:
         super().__init__(reply.body.decode())
         self.reply = reply
+
+
+class ClientGone(Exception):
+    """The client has left, and nobody is there to be answered."""

@@ -1,0 +1,65 @@
+"""A request as either protocol brings it, and as the upstream gets it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import httpcore
+
+from .errors import NO_TUNNEL, NO_WEBSOCKET, BadRequest
+from .headers import Fields, Framing, framing, request_fields
+from .target import request_target
+from .upstream import Upstream
+
+SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
+"""Methods that may be sent to another app when the upstream did not begin to answer."""
+
+
+@dataclass(slots=True)
+class Incoming:
+    """The head of a request; bytes as they came, names of fields in lower case."""
+
+    method: str
+    version: str
+    """``1.0``, ``1.1``, ``2`` or ``3``."""
+    path: bytes
+    """Decoded, with the mount point."""
+    raw_path: bytes | None
+    root: bytes
+    query: bytes
+    fields: Sequence[tuple[bytes, bytes]]
+    peer: str | None
+    scheme: str
+
+
+def check(request: Incoming, upstream: Upstream) -> tuple[bytes, Fields, Framing]:
+    """Return target, header and framing of the request to the upstream.
+
+    Raises:
+        BadRequest: it is none that may be passed on.
+    """
+    if request.method == "CONNECT":
+        raise BadRequest(NO_TUNNEL)
+    if any(name == b"upgrade" and b"websocket" in value.lower() for name, value in request.fields):
+        raise BadRequest(NO_WEBSOCKET)
+    bounds = framing(request.fields, request.version)
+    target = request_target(
+        request.method, request.path, request.raw_path, request.root, request.query
+    )
+    head = request_fields(
+        request.fields,
+        peer=request.peer,
+        trusted=bool(upstream.trusted) and upstream.trusted.trusts(request.peer),
+        scheme=request.scheme,
+        root=request.root,
+        authority=upstream.authority,
+    )
+    return target, head, bounds
+
+
+def to(upstream: Upstream, target: bytes) -> httpcore.URL:
+    """Return where a request goes."""
+    return httpcore.URL(
+        scheme=upstream.scheme, host=upstream.host, port=upstream.port, target=target
+    )
