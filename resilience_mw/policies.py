@@ -33,17 +33,20 @@ def for_health(options: Health) -> list[Policy]:
         from .health.details import Details as Describing
 
         details = Describing(("*",) if options.expose_details else options.trusted)
-    return [
-        HealthPolicy(
-            options.live_path,
-            options.ready_path,
-            options.startup_path,
-            checks=checks,
-            forward_path=options.forward_path,
-            failure_status=options.failure_status,
-            details=details,
-        )
-    ]
+    policy = HealthPolicy(
+        options.live_path,
+        options.ready_path,
+        options.startup_path,
+        checks=checks,
+        forward_path=options.forward_path,
+        failure_status=options.failure_status,
+        details=details,
+    )
+    if options.port:
+        from .health.listener import OutOfBand
+
+        policy.apart = OutOfBand(policy, options)
+    return [policy]
 
 
 def for_deadline(options: Deadline) -> list[Policy]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from asyncio import get_running_loop
+import logging
+from asyncio import AbstractEventLoop, get_running_loop
 from collections.abc import Sequence
 
 from ..core.health import HealthPolicy
 from ..core.lifecycle import State
 from ..core.policy import Policy
+from ..exceptions import ConfigError
 from ..types import ASGIApp, Message, Receive, Scope, Send
+
+logger = logging.getLogger("resilience_mw")
 
 
 class Lifespan:
@@ -24,12 +28,20 @@ class Lifespan:
         self._checks = [policy.checks for policy in probes if policy.checks is not None]
         for checks in self._checks:
             checks.expect()
+        self._apart = [policy.apart for policy in probes if policy.apart is not None]
         self._seen = False
 
     async def serve(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the lifespan scope on, watching what is said in it."""
         self._seen = True
         answered = False
+        try:
+            # Before the app starts, which may take long: whoever asks is told so.
+            self._open()
+        except ConfigError as error:
+            await receive()
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            return
 
         async def receive_watched() -> Message:
             message = await receive()
@@ -57,11 +69,18 @@ class Lifespan:
         finally:
             # An app that knows no lifespan raises or just returns, and the server goes on without.
             self._seen = answered
+            if answered:
+                for apart in self._apart:
+                    apart.close()
 
     def without(self) -> None:
         """Count as started at the first request, on a server or for an app without lifespan."""
         if not self._seen:
             self._advance(State.READY)
+            try:
+                self._open()
+            except ConfigError as error:
+                logger.error("%s", error)  # too late to refuse to start
         self.begin()
 
     def close(self) -> None:
@@ -72,13 +91,21 @@ class Lifespan:
     def begin(self) -> None:
         """Have the checks of an app that has started asked from now on."""
         if self._checks and all(lifecycle.started for lifecycle in self._lifecycles):
-            try:
-                loop = get_running_loop()
-            except RuntimeError:
-                loop = None  # no asyncio here
+            loop = _running_loop()
             for checks in self._checks:
                 checks.start(loop)
+
+    def _open(self) -> None:
+        for apart in self._apart:
+            apart.open(_running_loop())
 
     def _advance(self, state: State) -> None:
         for lifecycle in self._lifecycles:
             lifecycle.advance(state)
+
+
+def _running_loop() -> AbstractEventLoop | None:
+    try:
+        return get_running_loop()
+    except RuntimeError:
+        return None  # no asyncio here

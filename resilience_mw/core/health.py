@@ -66,6 +66,19 @@ class Details(Protocol):
         """Return ``reply`` to a probe with its reasons."""
 
 
+class Apart(Protocol):
+    """Answers the same probes on a port of their own, apart from the app's requests."""
+
+    def open(self, loop: Any = None) -> None:
+        """Answer from now on, and watch whether the running ``loop`` turns."""
+
+    def arm(self) -> None:
+        """Answer as soon as this process serves."""
+
+    def close(self) -> None:
+        """Answer no more."""
+
+
 class HealthPolicy(Policy):
     """Answer the probe paths from the `Lifecycle`, and from what checks have found out.
 
@@ -80,7 +93,12 @@ class HealthPolicy(Policy):
         failure_status: what it answers while there is no fresh one, or this process is not to be
             used itself.
         details: for those who may know more than the status; ``None`` = nobody.
+
+    Attributes:
+        apart: answers out of band; ``None`` = nobody does.
     """
+
+    apart: Apart | None = None
 
     def __init__(
         self,

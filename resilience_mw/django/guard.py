@@ -55,6 +55,8 @@ class Guard:
                 )
             if isinstance(policy, HealthPolicy):
                 policy.lifecycle.advance(State.READY)  # Django builds its chain when it is loaded
+                if policy.apart is not None:
+                    policy.apart.arm()
         self.get_response = get_response
         self.policies = policies
         self._threads: ThreadDriver | None = None

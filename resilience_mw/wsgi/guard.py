@@ -77,6 +77,8 @@ class Guard:
                 policy.lifecycle.advance(State.READY)  # WSGI knows no start-up but the import
                 if policy.checks is not None:
                     policy.checks.start()
+                if policy.apart is not None:
+                    policy.apart.arm()
         count_refusals(policies)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -222,7 +224,10 @@ class Guard:
             self._section.soon(policy.drain)
 
     def close(self) -> None:
-        """Stop asking the health checks; the next probe begins anew."""
+        """Stop asking the health checks; the next probe begins anew. Close `health.port`."""
         for policy in self.policies:
-            if isinstance(policy, HealthPolicy) and policy.checks is not None:
-                policy.checks.close()
+            if isinstance(policy, HealthPolicy):
+                if policy.checks is not None:
+                    policy.checks.close()
+                if policy.apart is not None:
+                    policy.apart.close()

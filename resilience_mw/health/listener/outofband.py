@@ -73,6 +73,8 @@ class OutOfBand:
         Raises:
             ConfigError: in a worker, as `open`.
         """
+        if self in _armed or self in _users.get(self.options.port, ()):
+            return
         where = place()
         if where is Place.WORKER:
             self.open()
