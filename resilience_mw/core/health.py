@@ -174,7 +174,7 @@ class HealthPolicy(Policy):
         if method not in ("GET", "HEAD"):
             return WRONG_METHOD
         self.probes = next(self._count)
-        if self.checks is not None and self.lifecycle.started:
+        if self.checks is not None and self.lifecycle.ready:
             self.checks.touch()
         reply = answer()
         details = self._details

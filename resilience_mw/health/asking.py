@@ -15,7 +15,7 @@ from ..core.shedding import Shedding
 from ..core.snapshot import CheckResult
 from .check import Check, CheckFailed
 from .flight import Flight
-from .places import is_async, is_ours, run_here, run_there
+from .places import has_threads, is_async, is_ours, run_here, run_there
 from .watched import Watched
 
 logger = logging.getLogger("resilience_mw")
@@ -111,6 +111,9 @@ class Asking:
         if self._shedding is not None:
             tasks.append(asyncio.ensure_future(self._look_on(self._shedding)))
         await self._stopping.wait()
+        for watched in self.watched:
+            if watched.flight is not None and watched.flight.hangs:
+                watched.flight.cancel()
         tasks += [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
@@ -150,6 +153,10 @@ class Asking:
         if is_async(check) and self.waits_for_loop:
             await self._adopted.wait()
         there = self._app_loop
+        if is_async(check) and there is None and not has_threads():
+            flight = Flight(here)
+            run_here(check, flight)
+            return flight
         if there is None or not is_async(check):
             flight = Flight(here)
             watched.thread.run(check, flight)

@@ -77,3 +77,9 @@ class Check:
         self.fall = fall
         self.rise = rise
         self.jitter = float(jitter)
+
+    def __repr__(self) -> str:
+        """Name the kind, and a probe that is not its own: neither holds an address or a secret."""
+        probe = self.probe
+        own = getattr(probe, "__self__", None) is self
+        return f"{type(self).__name__}({'' if own else getattr(probe, '__qualname__', '...')})"

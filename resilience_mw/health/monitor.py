@@ -45,6 +45,7 @@ class Monitor:
             for name, check in checks.items()
         }
         self._expects = False
+        self._app_loop: asyncio.AbstractEventLoop | None = None
         self._forward = forward
         self._shedding = shedding
         self._counts: Callable[[], tuple[int, int]] | None = None
@@ -70,7 +71,9 @@ class Monitor:
                 self._asking = self._new()
             asking = self._asking
             if loop is not None:
-                asking.adopt(loop)
+                self._app_loop = loop
+            if self._app_loop is not None:
+                asking.adopt(self._app_loop)
             if asking.begin():
                 # Whoever drops a guard has dropped its checks.
                 weakref.finalize(self, asking.stop).atexit = False
@@ -83,6 +86,10 @@ class Monitor:
 
     def close(self) -> None:
         """Stop asking. What is known stays known until it is old."""
+        self._app_loop = None
+        self._halt()
+
+    def _halt(self) -> None:
         with self._lock:
             self._asking.stop()
         self._asking.join(1.0)
@@ -115,26 +122,34 @@ class Monitor:
         asking.counts = self._counts
         return asking
 
-    def _before_fork(self) -> None:
-        # Nobody has asked this process yet: it is one that only forks those that are asked. Its
-        # thread ends here, and begins in each child.
-        self._resumes = self._resumes or self._asking.running
-        if self._resumes and not self._touched:
-            self.close()
+    # A process that nobody has asked yet may be one that only forks those that are asked, such as
+    # Gunicorn's with a preloaded app: its thread ends here, and begins in each child. One that has
+    # been asked goes on, and its child begins when it is asked, too.
 
-    def _after_fork(self) -> None:
+    def _before_fork(self) -> None:
+        if self._asking.running and not self._touched:
+            self._resumes = True
+            self._halt()
+
+    def _after_fork_in_parent(self) -> None:
+        if self._app_loop is not None and self._resumes:
+            self.start()  # it serves, since it has an event loop
+
+    def _after_fork_in_child(self) -> None:
         resumes = self._resumes and not self._touched
         self._lock = threading.Lock()  # whoever held it is not here
-        _lost.append(self._asking)
-        self._asking = self._new()
+        if self._asking.running:
+            _lost.append(self._asking)
+        self._app_loop = None
         self._touched = False
+        self._asking = self._new()
         if resumes:
             self.start()
 
 
 _monitors: weakref.WeakSet[Monitor] = weakref.WeakSet()
 _lost: list[Asking] = []
-"""What was forked in the middle of running: kept, since its loop cannot be closed here."""
+"""What was running in the parent: kept, since its event loop cannot be closed here."""
 
 
 def _each(action: Callable[[Monitor], None]) -> Callable[[], None]:
@@ -147,5 +162,7 @@ def _each(action: Callable[[Monitor], None]) -> Callable[[], None]:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_each(Monitor._before_fork), after_in_child=_each(Monitor._after_fork)
+        before=_each(Monitor._before_fork),
+        after_in_parent=_each(Monitor._after_fork_in_parent),
+        after_in_child=_each(Monitor._after_fork_in_child),
     )

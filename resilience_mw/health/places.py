@@ -5,6 +5,9 @@
 | of a built-in check, a coroutine function | the monitor's own event loop |
 | another coroutine function, under ASGI | the app's event loop: its pools belong there |
 | any other | a thread of the check's own, one at a time |
+
+Where gevent has replaced threads by greenlets, every coroutine function runs in the monitor's loop:
+they all share one thread, and a thread cannot run a second loop.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import sys
 import threading
 from collections.abc import Awaitable
 from queue import SimpleQueue
@@ -22,9 +26,16 @@ from .flight import Flight
 
 
 def is_ours(check: Check) -> bool:
-    """Whether the probe is the check's own, and so known not to block the loop it runs in."""
+    """Whether the probe is a built-in check's own, and so known not to block a loop."""
     probe = check.probe
-    return getattr(probe, "__self__", None) is check and inspect.iscoroutinefunction(probe)
+    own = getattr(probe, "__self__", None) is check and inspect.iscoroutinefunction(probe)
+    return own and type(check).__module__.startswith(__package__)
+
+
+def has_threads() -> bool:
+    """Whether threads are threads here, and not greenlets."""
+    patched = sys.modules.get("gevent.monkey")
+    return patched is None or not patched.is_module_patched("threading")
 
 
 def is_async(check: Check) -> bool:
