@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any, Literal, Protocol
 
 from ..config import Config, resolve
+from ..core.health import HealthPolicy
 from ..core.policy import Policy
 from ..protect import protect
 
@@ -66,6 +67,12 @@ class Wrapped:
         """Turn readiness of every guard, and refuse whoever waits."""
         for guard in self.guards():
             guard.drain()
+
+    def turn(self) -> None:
+        """Turn readiness and nothing else: in a signal handler, whatever it has interrupted."""
+        for policy in (policy for guard in self.guards() for policy in guard.policies):
+            if isinstance(policy, HealthPolicy):
+                policy.drain()
 
 
 def wrap(

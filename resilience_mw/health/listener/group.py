@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ...config import Health
 from ...core.exchange import Reply
 from ...core.health import HealthPolicy
+from ...told import told_to_stop
 from .board import Slot
 from .request import Request
 
@@ -33,7 +34,6 @@ class Group:
         beat: when the event loop of this worker last turned; 0 = it has none.
         awake_since: since when the thread has been running without a pause: after one of the whole
             process or machine, no loop is to blame for its silence.
-        draining: whether this worker is about to end, as somebody knows beside the policies.
     """
 
     def __init__(
@@ -42,7 +42,6 @@ class Group:
         self.policies: Sequence[HealthPolicy] = ()
         self.beat: Callable[[], float] = float
         self.awake_since = 0.0
-        self.draining: Callable[[], bool] = bool
         self._options = options
         self._others = others
         self._now = now
@@ -56,7 +55,7 @@ class Group:
         if request.path == options.live_path:
             return STUCK if reply.status == OK.status and self.stuck() else reply
         if request.path == options.ready_path:
-            if reply.status == OK.status and self.draining():
+            if reply.status == OK.status and told_to_stop():
                 reply = NOT_READY
             if reply.status != OK.status and any(slot.ready for slot in self._others()):
                 return OK
@@ -79,7 +78,7 @@ class Group:
 
     def ready(self) -> bool:
         """Whether this worker is ready."""
-        return not self.draining() and all(policy.ready for policy in self.policies)
+        return not told_to_stop() and all(policy.ready for policy in self.policies)
 
     def _own(self, request: Request, peer: str | None) -> Reply | None:
         replies = [

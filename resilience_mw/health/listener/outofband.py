@@ -83,12 +83,6 @@ class OutOfBand:
         if where is Place.ANYWHERE:
             start_thread(_await_server(weakref.ref(self)))
 
-    def drain(self, draining: Callable[[], bool]) -> None:
-        """Ask ``draining``, too, whether this worker is about to end; it may be asked anytime."""
-        listener = _listeners.get(self.options.port)
-        if listener is not None:
-            listener.group.draining = draining
-
     def close(self) -> None:
         """Answer no more for this app; the last one takes the listener with it."""
         _armed.discard(self)

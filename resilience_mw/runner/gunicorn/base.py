@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from ...config import Config
+from ...told import heed
 from ..drain import Progress, running
 from ..wrap import Wrapped, wrap
 from .families import Family
@@ -62,6 +63,7 @@ class Adapted(Worker):
     def init_process(self) -> None:
         """Set this worker's own limits, then start as usual."""
         self.shared.leave_to_master()
+        heed(self.shared.told)
         self.serving: dict[Any, Serving] = {}
         self.progress = Progress(f"worker {self.pid}")
         # Below the master's, so that what belongs to the end of a worker is still run.

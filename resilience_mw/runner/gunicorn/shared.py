@@ -16,6 +16,9 @@ _SLOTS = 4096
 _STOPPING = _SLOTS
 """Where the master notes that it has told its workers to end."""
 
+_DRAINING = _SLOTS + 1
+"""Where it notes that the stop has begun, for threads that gevent's ``poll`` is nothing for."""
+
 
 class Shared:
     """Made in the master, inherited by every worker, preloaded or not.
@@ -26,7 +29,7 @@ class Shared:
 
     def __init__(self) -> None:
         self._readable, self._writable = os.pipe()
-        self._workers = mmap.mmap(-1, _SLOTS + 1)
+        self._workers = mmap.mmap(-1, _SLOTS + 2)
 
     def fileno(self) -> int:
         """Return the descriptor that becomes readable when the stop begins."""
@@ -41,7 +44,12 @@ class Shared:
 
     def drain(self) -> None:
         """Begin the stop: in the master, once."""
+        self._workers[_DRAINING] = 1
         os.write(self._writable, b"\0")
+
+    def told(self) -> bool:
+        """Whether the master has begun the stop, in any thread, and at next to no cost."""
+        return self._workers[_DRAINING] == 1
 
     def stop(self) -> None:
         """Note that the workers are about to be told to end: in the master, once."""

@@ -90,6 +90,9 @@ class Undrained(Wrapped):
     def drain(self) -> None:
         """Leave it to the layer of the worker, which hears of a stop from the master."""
 
+    def turn(self) -> None:
+        """Leave it as well."""
+
 
 class WorkerServer(Server):
     """Our server without a delay of its own, and with the signals of a Gunicorn worker.

@@ -269,6 +269,8 @@ class Server(uvicorn.Server):
         elif not again:
             delay = runner.drain_delay if sig == signal.SIGTERM else 0.0
             self._watch_over(delay + runner.shutdown_timeout + MARGIN)
+            if self.started:
+                self.config.wrapped.turn()  # the loop may be long in coming
         if self._loop is None:
             self.should_exit = True
             raise SystemExit(self.exit_code)  # still importing the app
