@@ -230,8 +230,8 @@ class Follower:
     def _lost(self, error: Exception) -> None:
         if self._away_since is None:
             self._away_since = time.monotonic()
-            stands = "last known shares" if self._loaded else "shares in the code"
-            logger.warning("rollout store is away, the %s stand: %s", stands, self._words(error))
+            stands = "the last known shares stand" if self._loaded else "no share is known yet"
+            logger.warning("rollout store is away, %s: %s", stands, self._words(error))
 
     def _found(self) -> None:
         if self._away_since is not None:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from .base import Change, RuleHeld, Store, StoreError
+from .base import Change, Overtaken, RuleHeld, Store, StoreError, Unanswered
 from .opening import open_store
 
-__all__ = ["Change", "RuleHeld", "Store", "StoreError", "open_store"]
+__all__ = [
+    "Change",
+    "Overtaken",
+    "RuleHeld",
+    "Store",
+    "StoreError",
+    "Unanswered",
+    "open_store",
+]

@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import EllipsisType
 from typing import Any
 
 from ...config.wording import one_line, show
@@ -26,6 +27,14 @@ class StoreError(Exception):
 
 class RuleHeld(StoreError):
     """The guard holds the rule at 0: it rises after a person has cleared the hold, not before."""
+
+
+class Overtaken(StoreError):
+    """Somebody else was faster: the rule is not at the share that the change was meant for."""
+
+
+class Unanswered(StoreError):
+    """No answer came in time: a change may have been made, or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +130,7 @@ class Store(ABC):
         percent: float,
         *,
         held: bool | None = None,
+        expected: Share | EllipsisType | None = ...,
         who: str,
         why: str = "",
     ) -> Change:
@@ -132,11 +142,14 @@ class Store(ABC):
             held: ``True`` holds the rule at 0, ``False`` ends a hold, ``None`` leaves it as it is.
                 To hold a rule that is held already is no change, and is not recorded: all
                 servers' guards may trip within the same second.
+            expected: make the change only if the rule is at this share, ``None`` = not in the
+                store; left out, whatever it is at.
             who: who changes it.
             why: the reason.
 
         Raises:
             ConfigError: a value breaks its rule.
+            Overtaken: the rule is not at the `expected` share.
             RuleHeld: `percent` is above 0 while the rule is held and stays so.
             StoreError: the store cannot be changed.
         """
@@ -147,6 +160,8 @@ class Store(ABC):
         seen: list[Share] = []
 
         def decide(before: Share | None) -> Share | None:
+            if expected is not ... and before != expected:
+                raise Overtaken(f"{rule} was changed meanwhile")
             was_held = before is not None and before.held
             if percent and was_held and held is None:
                 raise RuleHeld(f"{rule} is held at 0 by the guard; clear it first")

@@ -21,6 +21,7 @@ from .base import (
     Decide,
     Store,
     StoreError,
+    Unanswered,
     checked_percent,
     checked_rule,
     shown_percent,
@@ -48,6 +49,8 @@ TRIES = 100
 """Times to begin again because somebody else changed the same rule between two steps."""
 
 HELD = "0 held"
+
+SILENCE = ("timeout", "connection lost")
 
 SWAP = """
 if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return 0 end
@@ -159,7 +162,9 @@ class RedisStore(Store):
         try:
             return question(self._connected())
         except (RedisError, OSError) as error:
-            raise StoreError(f"{self.name} cannot be used: {_reason(error)}") from error
+            reason = _reason(error)
+            kind = Unanswered if reason in SILENCE else StoreError
+            raise kind(f"{self.name} cannot be used: {reason}") from error
 
     def _share(self, rule: str, text: str) -> Share:
         try:
@@ -215,7 +220,7 @@ def _reason(error: Exception) -> str:
         (redis.BusyLoadingError, "still loading its data"),
         (redis.exceptions.OutOfMemoryError, "out of memory"),
         (redis.ReadOnlyError, "a replica, which only reads"),
-        (redis.TimeoutError, "timeout"),
+        (redis.TimeoutError, SILENCE[0]),
     ):
         if isinstance(error, kind):
             return words
@@ -227,7 +232,7 @@ def _reason(error: Exception) -> str:
     if isinstance(cause, ConnectionRefusedError):
         return "refused"
     if isinstance(cause, TimeoutError):
-        return "timeout"
+        return SILENCE[0]
     if isinstance(cause, OSError) and cause.strerror:
         return cause.strerror.lower()
-    return "connection lost"
+    return SILENCE[1]

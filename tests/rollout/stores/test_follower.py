@@ -140,14 +140,14 @@ def test_the_last_known_shares_stand_and_two_lines_say_so(
 def test_a_store_that_is_away_from_the_start(
     follow, store: Fragile, applied: Applied, caplog: pytest.LogCaptureFixture
 ):
-    """Nothing is applied: the shares in the code stand, and the line says that."""
+    """Nothing is applied, and the line says that no share is known."""
     store.cut = ConnectionError("redis://user:secret@host")
     follower = follow(rules={"favourites": Share(2)})
     follower.start(wait=20)
     assert applied.states == []
     (record,) = caplog.records
     assert record.message == (
-        "rollout store is away, the shares in the code stand: fragile: ConnectionError"
+        "rollout store is away, no share is known yet: fragile: ConnectionError"
     )
     store.cut = None
     until(lambda: applied.states)

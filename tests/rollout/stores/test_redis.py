@@ -157,7 +157,7 @@ def test_wrong_password(user: str, caplog: pytest.LogCaptureFixture):
             follower.look()
         assert not follower.connected
         (record,) = caplog.records
-        assert record.message.endswith("the shares in the code stand: " + str(caught.value))
+        assert record.message.endswith("no share is known yet: " + str(caught.value))
         assert "secret" not in record.message
         right = open_store(server.url.replace("redis://", "redis://:right-secret@"))
         assert right.load() == {}
