@@ -142,7 +142,9 @@ class ThreadMixin(WSGIAdapted):
         for waiting in (self._silent, self._reading):
             for conn in _overdue(waiting, now):
                 self._unwatch(conn)
-                if self.alive or conn.head:  # a new connection in a drain is closed in silence
+                # A new connection in a drain is closed in silence, and so is one that would not
+                # understand us: its handshake has not begun.
+                if (self.alive or conn.head) and not self.cfg.is_ssl:
                     answer(conn.sock, TIMEOUT)
                 self.nr_conns -= 1
                 self.linger(conn)

@@ -14,69 +14,51 @@ They need nothing of our server but use it where it is there (`State`): any Uvic
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.util
-import logging
 import time
 from array import array
 from asyncio.trsock import TransportSocket
-from collections.abc import Callable
 from typing import Any, Literal
 
 from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.utils import get_client_addr, get_path_with_query_string
 
 from ...config import Runner
 from ...core.deadline import UNRECEIVED
-from ...core.exchange import Reply
 from ...signals.tcp import has_tcp_info, tcp_age
 from ...signals.waited import ARRIVED
 from ...wire import CLOSE, written
-from .simple import simple_request
-from .state import NEVER, State, sweep_of
+from .answering import Answering
+from .state import NEVER, sweep_of
 
 HEAD_GRACE = 5.0
 """Seconds, once nothing is accepted any more, for what has been received in part."""
 
-HOT = 1.0
-"""Seconds after a refusal for which requests are looked at before they are parsed."""
+FAREWELL = 1.0
+"""Seconds, then, for the client's part of the end of TLS."""
 
 FRESH_GRACE = 1.0
 """Seconds, then, for a connection that has sent nothing yet: its request may be on the way."""
 
 
-class Timed(asyncio.Protocol):
+class Timed(Answering):
     """What both protocols add; to be put before one of Uvicorn's.
 
     Attributes:
-        runner: the times in force.
         head: seconds from the first byte of a request until its head must be complete.
-        due: when the time of what the connection is doing now is up.
     """
 
-    runner: Runner
     head: float
-    due = NEVER
-    transport: asyncio.Transport
     flow: FlowControl
-    server_state: Any
-    cycle: Any
     scope: Any
-    root_path: str
-    server: Any
-    client: Any
-    access_log: bool
-    access_logger: logging.Logger
-    _unset_keepalive_if_required: Callable[[], None]
     _between: bool
     """Whether the next byte begins a request."""
 
-    _asked = False
-    """Whether the guard has been asked about the request that is about to be parsed."""
     _in_head = False
     _clocked = False
     """Whether the time for a head is running; a line that is empty starts it only once."""
     _fresh = True
-    _read_at = 0.0
+    _closed_at = NEVER
     _arrived = 0.0
     _socket: Any = None
     _sweep: Any = None
@@ -121,11 +103,28 @@ class Timed(asyncio.Protocol):
     @property
     def in_progress(self) -> tuple[str, str, float] | None:
         """Method, path and age (seconds) of the request whose response is not out yet."""
-        unsent = self.transport.get_write_buffer_size()
-        if not self.busy and (not unsent or self.cycle is None):
+        if not self.busy and (self.cycle is None or not self._unsent):
             return None
         scope = self.cycle.scope
         return scope["method"], scope["path"], time.monotonic() - scope[ARRIVED]
+
+    @property
+    def _unsent(self) -> int:
+        # asyncio's transport of TLS knows nothing any more once it has been closed twice.
+        with contextlib.suppress(AttributeError):
+            return self.transport.get_write_buffer_size()
+        return 0
+
+    def farewell(self, now: float) -> None:
+        """Drop a connection that is closed, if its client does not say goodbye, which TLS awaits.
+
+        Args:
+            now: monotonic seconds; to be called again and again while stopping.
+        """
+        if self.transport.is_closing() and not self._unsent:
+            self._closed_at = min(self._closed_at, now)
+            if now > self._closed_at + FAREWELL:
+                self.transport.abort()
 
     def expire(self) -> None:
         """Close: with a 408 if a request was due, in silence if it was an idle connection."""
@@ -149,7 +148,7 @@ class Timed(asyncio.Protocol):
     def shutdown(self) -> None:
         """Close an idle connection; whoever is served, or has begun to ask, may finish."""
         self.drain()
-        if self.busy:
+        if self.busy or self.transport.is_closing():
             return
         now = time.monotonic()
         if self._in_head or self._unread():
@@ -158,10 +157,6 @@ class Timed(asyncio.Protocol):
             self.due = min(self.due, now + FRESH_GRACE)
         else:
             self.transport.close()
-
-    def _hot_until(self) -> float:
-        until: float = getattr(self.server_state, "refusing_until", 0.0)
-        return until
 
     @property
     def _draining(self) -> bool:
@@ -204,64 +199,6 @@ class Timed(asyncio.Protocol):
             self._unset_keepalive_if_required()
             self._clocked = True
             self.due = time.monotonic() + self.head
-
-    def _answered(self) -> bool:
-        """Answer the request at once if the guard says how; returns whether it did."""
-        cycle, state = self.cycle, self.server_state
-        asked, self._asked = self._asked, False
-        guard = getattr(state, "guard", None)
-        if guard is None or asked or cycle.waiting_for_100_continue:
-            return False
-        reply = guard.ahead(cycle.scope, cycle.send)
-        if reply is None:
-            return False
-        if reply.reason is not None:
-            state.refusing_until = time.monotonic() + HOT
-        self._log(cycle.scope, reply)
-        self._write(reply, state)
-        return True
-
-    def _refused(self, data: bytes, now: float) -> bool:
-        """Answer a simple request before it is parsed; returns whether it did."""
-        scope = simple_request(data, self.root_path)
-        if scope is None:
-            return False
-        scope["server"], scope["client"], scope[ARRIVED] = self.server, self.client, self._read_at
-        state: State = self.server_state
-        assert state.guard is not None
-        reply = state.guard.ahead(scope, self._send)
-        if reply is None:
-            self._asked = True
-            return False
-        if reply.reason is not None:
-            state.refusing_until = now + HOT
-        self._log(scope, reply)
-        close = reply.close or state.draining
-        self.transport.write(state.render(reply, close=close, head=scope["method"] == "HEAD"))
-        state.total_requests += 1
-        self._unset_keepalive_if_required()
-        self.due = now + self.runner.keep_alive_timeout
-        if close:
-            self.transport.close()
-        return True
-
-    async def _send(self, message: Any) -> None:
-        """Stand for the server's ``send``: it leads to the socket."""
-        raise NotImplementedError
-
-    def _log(self, scope: Any, reply: Reply) -> None:
-        if self.access_log:
-            self.access_logger.info(
-                '%s - "%s %s HTTP/%s" %d',
-                get_client_addr(scope),
-                scope["method"],
-                get_path_with_query_string(scope),
-                scope["http_version"],
-                reply.status,
-            )
-
-    def _write(self, reply: Reply, state: State) -> None:
-        raise NotImplementedError
 
 
 def protocol(

@@ -228,8 +228,11 @@ class Server(uvicorn.Server):
         """Wait until nothing runs any more, or that moment, which may be moved meanwhile."""
         state = self.server_state
         while state.connections or state.tasks:
-            if time.monotonic() >= until():
+            now = time.monotonic()
+            if now >= until():
                 return False
+            for connection in self._connections():
+                connection.farewell(now)
             await asyncio.sleep(POLL)
         return True
 
