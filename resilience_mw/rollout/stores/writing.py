@@ -46,8 +46,7 @@ def locked(path: Path, timeout: float) -> Iterator[None]:
         TimeoutError: another process had it all that time.
         OSError: the lock file cannot be made.
     """
-    # Reading is enough to lock: whoever runs the command may be another user than the workers.
-    descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = _lock_file(path)
     try:
         until = time.monotonic() + timeout
         while True:
@@ -68,27 +67,44 @@ def locked(path: Path, timeout: float) -> Iterator[None]:
         os.close(descriptor)
 
 
+def _lock_file(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        if sys.platform != "win32":
+            # The umask of whoever is first must not lock all others out.
+            os.fchmod(descriptor, 0o644)
+        return descriptor
+    except PermissionError:
+        # Another user's, such as that of whoever ran the command first: to read it is enough for
+        # a lock, except on some network file systems.
+        return os.open(path, os.O_RDONLY)
+
+
 def replace(contents: dict[Path, bytes]) -> None:
     """Replace files, each atomically, in this order; nothing is replaced if one cannot be written.
 
-    Mode and owner stay; a file that is new has those of the process.
+    Mode and owner stay; a file that is new has those of the last, and a new last those of the
+    process.
 
     Raises:
         OSError: the disk is full, or the directory cannot be written.
     """
     ready: list[tuple[Path, Path]] = []
+    last = list(contents)[-1]
     try:
         for path, content in contents.items():
             beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
             ready.append((beside, path))
-            _write(beside, path, content)
+            _write(beside, path if path.exists() else last, content)
         for beside, path in ready:
             os.replace(beside, path)
     finally:
         for beside, _ in ready:
             beside.unlink(missing_ok=True)
     if sys.platform != "win32":
-        _flush_directory(next(iter(contents)).parent)
+        _flush_directory(last.parent)
 
 
 def _write(beside: Path, like: Path, content: bytes) -> None:
@@ -98,8 +114,10 @@ def _write(beside: Path, like: Path, content: bytes) -> None:
             was = like.stat()
             if sys.platform != "win32":
                 # A file that root made from a worker's own must still be the worker's to read.
-                with contextlib.suppress(PermissionError):
-                    os.fchown(file.fileno(), was.st_uid, was.st_gid)
+                # At least its group's, which anybody in the group may give it.
+                for owner in (-1, was.st_uid):
+                    with contextlib.suppress(PermissionError):
+                        os.fchown(file.fileno(), owner, was.st_gid)
                 os.fchmod(file.fileno(), was.st_mode & 0o7777)
         file.write(content)
         file.flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import tempfile
 import threading
 from pathlib import Path
 
@@ -132,3 +133,48 @@ def test_what_is_no_file(tmp_path: Path):
     binary.write_bytes(b"\xff\xfe")
     with pytest.raises(StoreError, match="is no UTF-8"):
         opened(binary).load()
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root becomes another")
+def test_what_root_changed_stays_the_workers_to_change():
+    """The command ran as root; a worker, another user, still reads, locks and changes the file."""
+    nobody = 65534
+    # Not below pytest's own directory, which is closed to others.
+    with tempfile.TemporaryDirectory() as directory:
+        os.chown(directory, nobody, nobody)
+        path = Path(directory) / "rollout.toml"
+        path.touch(0o600)
+        os.chown(path, nobody, nobody)
+        umask = os.umask(0o077)
+        try:
+            opened(path).change("favourites", 6, who="root")
+        finally:
+            os.umask(umask)
+        os.setegid(nobody)
+        os.seteuid(nobody)
+        try:
+            with pytest.raises(PermissionError):
+                os.open("/", os.O_WRONLY | os.O_TMPFILE)
+            opened(path).change("favourites", 0, held=True, who="guard")
+        finally:
+            os.seteuid(0)
+            os.setegid(0)
+        assert opened(path).load() == {"favourites": Share(0, held=True)}
+        assert len(opened(path).history()) == 2
+        assert path.stat().st_uid == nobody
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_directory_that_cannot_be_written(path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A full disk is an error in words; nothing was changed, and no file is left over."""
+    store = opened(path)
+    store.change("favourites", 5, who="anna")
+    before = {entry.name: entry.read_bytes() for entry in path.parent.iterdir()}
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreError, match="cannot be changed: no space left on device"):
+        store.change("favourites", 0, who="anna")
+    assert {entry.name: entry.read_bytes() for entry in path.parent.iterdir()} == before
