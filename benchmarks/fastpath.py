@@ -19,13 +19,14 @@ from typing import Any
 
 from starlette.middleware.base import BaseHTTPMiddleware
 
-from resilience_mw import Backpressure, Config, protect
+from resilience_mw import Backpressure, Config, RolloutRule, protect
 from resilience_mw.asgi import (
     BackpressureMiddleware,
     ConcurrencyLimitMiddleware,
     DeadlineMiddleware,
     Guard,
     HealthMiddleware,
+    RolloutMiddleware,
 )
 from resilience_mw.core import Gate
 
@@ -75,6 +76,11 @@ def full() -> Guard:
     return Guard(bare, gate)
 
 
+def rollout(rule: RolloutRule, *, guard: bool = True) -> RolloutMiddleware:
+    """A roll-out with one rule."""
+    return RolloutMiddleware(bare, new=bare, rules=[rule], guard=guard)
+
+
 CASES = {
     "pass-through": PassThrough(bare),
     "fixed gate": ConcurrencyLimitMiddleware(bare, max_concurrent_requests=1000),
@@ -88,6 +94,12 @@ CASES = {
         DeadlineMiddleware(
             ConcurrencyLimitMiddleware(BackpressureMiddleware(bare), max_concurrent_requests=1000)
         )
+    ),
+    "rollout, another path": rollout(RolloutRule("elsewhere", path="/elsewhere", percent=50)),
+    "rollout, one rule": rollout(RolloutRule("items", path="/items/42", percent=100)),
+    "rollout, no guard": rollout(RolloutRule("items", path="/items/42", percent=100), guard=False),
+    "rollout by user": rollout(
+        RolloutRule("items", path="/items/42", percent=50, by="user", header="host")
     ),
     "BaseHTTPMiddleware": Empty(bare),
 }

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
-from starlette.datastructures import Headers
-
 from ..core.exchange import Exchange, Reply
 from ..signals.reach import socket_behind
 from ..signals.waited import peer_address
@@ -110,8 +108,9 @@ class ASGIExchange(Exchange):
 
     def header(self, name: str) -> str | None:
         """Return a request header; several of the same name are joined with commas."""
-        values = Headers(scope=self.scope).getlist(name)
-        return ",".join(values) if values else None
+        wanted = name.lower().encode("latin-1")
+        values = [value for key, value in self.scope["headers"] if key == wanted]
+        return b",".join(values).decode("latin-1") if values else None
 
     def waited(self, now: float) -> float:
         """Return for how many seconds this request has waited by ``now``: measured when asked."""

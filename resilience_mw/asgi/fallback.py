@@ -5,50 +5,39 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.exchange import Reply
-from ..core.rollout.meter import Meter
-from ..rollout.fallback import SAFE, Notice
+from ..rollout.fallback import Notice
 from ..types import ASGIApp, Message, Receive, Scope, Send
 from .exchange import send_reply
-from .variants import Response, Variant, labelled
+from .variants import Variant, labelled, watch
 
 
-class FallbackVariant(Variant):
-    """A new app whose safe requests go to the old one if it does not begin to answer them.
+class Fallback:
+    """A new app whose requests go to the old one if it does not begin to answer them.
+
+    For requests that two apps may be asked: see `resilience_mw.rollout.fallback.SAFE`.
 
     Args:
-        app: the new app.
-        meter: counts how it goes.
-        label: a response header that names the new variant, or ``None``.
+        variant: the new app.
         old: the old app.
-        old_label: the header that names the old variant, or ``None``.
-        name: of the rule.
+        label: the response header that names the old variant, or ``None``.
+        rule: the name of the rule.
     """
 
     def __init__(
-        self,
-        app: ASGIApp,
-        meter: Meter,
-        label: tuple[bytes, bytes] | None,
-        *,
-        old: ASGIApp,
-        old_label: tuple[bytes, bytes] | None,
-        name: str,
+        self, variant: Variant, old: ASGIApp, label: tuple[bytes, bytes] | None, rule: str
     ) -> None:
-        super().__init__(app, meter, label)
+        self._variant = variant
         self._old = old
-        self._old_label = old_label
-        self._notice = Notice(name)
+        self._label = label
+        self._notice = Notice(rule)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one HTTP request, by the old app if need be."""
-        if scope["method"] not in SAFE:
-            await super().__call__(scope, receive, send)
-            return
-        response = Response(self.meter, self.label, scope, send)
+        response = watch(self._variant, scope, send)
         replay = Replay(receive)
         try:
             # A copy: frameworks leave what they found in the scope.
-            await self.app(dict(scope), replay.record, response.send)
+            await self._variant.app(dict(scope), replay.record, response.send)
         except Exception as error:
             response.end(error)
             if response.status or not replay.possible:
@@ -69,10 +58,10 @@ class FallbackVariant(Variant):
                 return
             failure = None
             response.end(RuntimeError())
-        self.meter.fallbacks += 1
+        self._variant.meter.fallbacks += 1
         self._notice(failure, response.began)
-        if self._old_label is not None:
-            send = Labelling(send, self._old_label).send
+        if self._label is not None:
+            send = Labelling(send, self._label).send
         await self._old(scope, replay.repeat, send)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import anyio
@@ -11,66 +12,88 @@ from ..types import ASGIApp, Message, Receive, Scope, Send
 
 logger = logging.getLogger("resilience_mw")
 
+LAST_WORDS = 1.0
+"""Seconds for which an app may go on after it has said that it stopped."""
 
-class Lifespans:
-    """Two apps that share the lifespan of one server.
+
+class WithState:
+    """An app whose requests see its own state over that of the server.
+
+    Args:
+        app: an ASGI app.
+        state: what its start-up left.
+    """
+
+    def __init__(self, app: ASGIApp, state: Mapping[str, Any]) -> None:
+        self.app = app
+        self._state = state
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection."""
+        scope = {**scope, "state": {**scope.get("state", {}), **self._state}}
+        await self.app(scope, receive, send)
+
+
+async def serve_both(
+    old: ASGIApp,
+    new: ASGIApp,
+    serve_new_by: Callable[[ASGIApp], object],
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+) -> None:
+    """Serve the lifespan of one server for two apps.
 
     Both start, side by side, and both stop. If one fails to start the server is told so, and the
     other one is stopped again: half a deployment should be seen before it serves. An app that
     knows no lifespan takes no part.
 
-    The first app shares its state with the server, as it would alone. What the second one leaves
-    in its own is seen by its requests only, so that neither finds the other's database there.
+    The old app shares its state with the server, as it would alone. What the new one leaves in its
+    own is seen by its requests only, so that neither finds the other's database there.
 
     Args:
-        first: the old app.
-        second: the new app.
+        old: one app.
+        new: the other.
+        serve_new_by: given what shall serve the new app's requests, if it has left any state.
+        scope: the lifespan scope.
+        receive: the server's.
+        send: the server's.
     """
-
-    def __init__(self, first: ASGIApp, second: ASGIApp) -> None:
-        self._first = first
-        self._second = second
-        self._state: dict[str, Any] = {}
-
-    async def second(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Be the second app, with its own state."""
-        if self._state:
-            scope = {**scope, "state": {**scope.get("state", {}), **self._state}}
-        await self._second(scope, receive, send)
-
-    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a lifespan scope."""
-        state = dict(scope.get("state", {}))
-        known = set(state)
-        parts = (
-            _Part("old", self._first, scope),
-            _Part("new", self._second, {**scope, "state": state} if "state" in scope else scope),
-        )
-        async with anyio.create_task_group() as tasks:
+    state = dict(scope.get("state", {}))
+    known = set(state)
+    parts = (
+        _Part("old", old, scope),
+        _Part("new", new, {**scope, "state": state} if "state" in scope else scope),
+    )
+    async with anyio.create_task_group() as tasks:
+        message = await receive()
+        for part in parts:
+            tasks.start_soon(part.run)
+            part.tell(message)
+        for part in parts:
+            await part.started.wait()
+        failures = [part.failure for part in parts if part.failure is not None]
+        if not failures:
+            if own := {name: state[name] for name in state.keys() - known}:
+                serve_new_by(WithState(new, own))
+            await send({"type": "lifespan.startup.complete"})
             message = await receive()
-            for part in parts:
-                tasks.start_soon(part.run)
-                part.tell(message)
-            for part in parts:
-                await part.started.wait()
-            failures = [part.failure for part in parts if part.failure is not None]
-            if not failures:
-                self._state = {name: state[name] for name in state.keys() - known}
-                await send({"type": "lifespan.startup.complete"})
-                message = await receive()
-            for part in parts:
-                part.tell({"type": "lifespan.shutdown"} if failures else message)
-            for part in parts:
-                await part.ended.wait()
-            self._state = {}
-            if failures:
-                await send({"type": "lifespan.startup.failed", "message": "\n".join(failures)})
-                return
+        for part in parts:
+            part.tell({"type": "lifespan.shutdown"} if failures else message)
+        for part in parts:
+            await part.ended.wait()
+        if failures:
+            await send({"type": "lifespan.startup.failed", "message": "\n".join(failures)})
+        else:
             failures = [part.failure for part in parts if part.failure is not None]
             if failures:
                 await send({"type": "lifespan.shutdown.failed", "message": "\n".join(failures)})
             else:
                 await send({"type": "lifespan.shutdown.complete"})
+        with anyio.move_on_after(LAST_WORDS):
+            for part in parts:
+                await part.left.wait()
+        tasks.cancel_scope.cancel()
 
 
 class _Part:
@@ -84,6 +107,7 @@ class _Part:
         self._tell = anyio.Event()
         self.started = anyio.Event()
         self.ended = anyio.Event()
+        self.left = anyio.Event()
         self.failure: str | None = None
         """What it says about its failure, if it has failed."""
 
@@ -106,6 +130,7 @@ class _Part:
         finally:
             self.started.set()
             self.ended.set()
+            self.left.set()
 
     async def _receive(self) -> Message:
         while not self._told:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.exchange import KEY
 from ..core.rollout.meter import Meter
-from ..types import ASGIApp, Message, Receive, Scope, Send
+from ..types import ASGIApp, Message, Scope, Send
 
 
 class Variant:
@@ -19,66 +19,84 @@ class Variant:
         label: a response header that names the variant, or ``None``.
     """
 
+    __slots__ = ("app", "back", "label", "meter")
+
     def __init__(self, app: ASGIApp, meter: Meter, label: tuple[bytes, bytes] | None) -> None:
         self.app = app
         self.meter = meter
         self.label = label
+        self.back: ASGIApp | None = None
+        """What serves safe requests instead: the same app, with a way back to the old one."""
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one HTTP request."""
-        response = Response(self.meter, self.label, scope, send)
-        try:
-            await self.app(scope, receive, response.send)
-        except BaseException as error:
-            response.end(error)
-            raise
-        if not response.status:
-            response.end(None)
+
+def watch(variant: Variant, scope: Scope, send: Send) -> Response:
+    """Return what watches the response to a request that ``variant`` is about to get."""
+    response = Response()
+    response.variant = variant
+    response.scope = scope
+    response.server_send = send
+    response.status = 0
+    response.began = now = monotonic()
+    meter = variant.meter
+    if meter.begin is not None and meter.begin(now):
+        meter.look(now)
+    return response
 
 
 class Response:
-    """What is known of the response to one request."""
+    """What is known of the response to one request.
 
-    __slots__ = ("_label", "_meter", "_scope", "_send", "began", "status")
+    Made by `watch`.
+    """
 
-    def __init__(
-        self, meter: Meter, label: tuple[bytes, bytes] | None, scope: Scope, send: Send
-    ) -> None:
-        self._meter = meter
-        self._label = label
-        self._scope = scope
-        self._send = send
-        self.status = 0
-        self.began = now = monotonic()
-        meter.begin(now)
+    __slots__ = ("began", "scope", "server_send", "status", "variant")
+
+    variant: Variant
+    scope: Scope
+    server_send: Send
+    began: float
+    """When the app gets the request (monotonic seconds)."""
+    status: int
+    """Status of the response; 0 until it starts."""
 
     def send(self, message: Message) -> Any:
         """Pass a message on, noting the start."""
         if self.status or message["type"] != "http.response.start":
-            return self._send(message)
+            return self.server_send(message)
         self.status = status = message["status"]
+        variant = self.variant
+        exchange = self.scope.get(KEY)
         now = monotonic()
-        busy = status == 503 and any(n.lower() == b"retry-after" for n, _ in message["headers"])
-        self._meter.answered(status, self.began, now, busy=busy, late=self._late(now))
-        return self._send(message if self._label is None else labelled(message, self._label))
+        variant.meter.answered(
+            status,
+            self.began,
+            now,
+            exchange is not None and exchange.deadline is not None and now > exchange.deadline,
+            status == 503 and _busy(message),
+        )
+        if variant.label is not None:
+            message = labelled(message, variant.label)
+        return self.server_send(message)
 
     def end(self, error: BaseException | None) -> None:
         """Note how the app ended, if it raised or never answered."""
         now = monotonic()
+        meter = self.variant.meter
         if self.status:
             # An OSError is how a server says that the client has left.
             if isinstance(error, Exception) and not isinstance(error, OSError):
-                self._meter.broke(now)
-        elif self._late(now):
-            self._meter.failed(self.began, now, late=True)
-        elif isinstance(error, Exception):
-            self._meter.failed(self.began, now, late=False)
+                meter.broke(now)
+            return
+        exchange = self.scope.get(KEY)
+        late = exchange is not None and exchange.deadline is not None and now > exchange.deadline
+        if late or isinstance(error, Exception):
+            meter.failed(self.began, now, late)
         else:
-            self._meter.left(self.began, now)
+            meter.left(self.began, now)
 
-    def _late(self, now: float) -> bool:
-        exchange = self._scope.get(KEY)
-        return exchange is not None and exchange.deadline is not None and now > exchange.deadline
+
+def _busy(message: Message) -> bool:
+    return any(name.lower() == b"retry-after" for name, _ in message.get("headers", ()))
 
 
 def labelled(message: Message, label: tuple[bytes, bytes]) -> Message:

@@ -55,7 +55,13 @@ class Response:
         self._over = False
         self.status = 0
         self.began = now = time.monotonic()
-        variant.section.soon(partial(variant.meter.begin, now))
+        if variant.meter.begin is not None:
+            variant.section.soon(partial(self._begin, now))
+
+    def _begin(self, now: float) -> None:
+        meter = self._variant.meter
+        if meter.begin is not None and meter.begin(now):
+            meter.look(now)
 
     def start(
         self, status: str, headers: list[tuple[str, str]], exc_info: Any = None
@@ -68,7 +74,7 @@ class Response:
             busy = code == 503 and any(name.lower() == "retry-after" for name, _ in headers)
             answered = variant.meter.answered
             late = self._late(now)
-            variant.section.soon(partial(answered, code, self.began, now, busy=busy, late=late))
+            variant.section.soon(partial(answered, code, self.began, now, late, busy))
         if variant.label is not None:
             headers = labelled(headers, variant.label)
         if exc_info is None:
@@ -84,7 +90,7 @@ class Response:
         if self.status:
             job = partial(meter.broke, now)
         else:
-            job = partial(meter.failed, self.began, now, late=self._late(now))
+            job = partial(meter.failed, self.began, now, self._late(now))
         self._variant.section.soon(job)
 
     def end(self) -> None:

@@ -85,11 +85,16 @@ class Comparison:
         self._opened = self._edge = now
         self._open(now)
 
-    def begin(self, new: bool, now: float) -> None:
-        """Take a request that begins. Without it, a request that never ends goes unnoticed."""
+    def begin(self, new: bool, now: float) -> bool:
+        """Take a request that begins. Without it, a request that never ends goes unnoticed.
+
+        Returns:
+            Whether `verdict` has something to look at.
+        """
         if now >= self._edge:
             self._turn(now)
         (self._slot.new if new else self._slot.old).pending += 1
+        return self._due
 
     def record(
         self, new: bool, failed: bool, seconds: float, now: float, late: bool = False
@@ -172,7 +177,7 @@ class Comparison:
             if against == "limit":
                 share = self.guard.error_ceiling
                 p = p_above(hits, total, share)
-                if known >= FEW and p_more(hits, total, bad, known) > MATTERS:
+                if known and p_more(hits, total, bad, known) > MATTERS:
                     continue
             else:
                 share = bad / known

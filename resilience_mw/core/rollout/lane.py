@@ -15,6 +15,10 @@ from .rule import RolloutRule
 from .share import Share
 from .snapshot import RuleSnapshot
 
+MOST_KEYS, LONGEST_KEY = 4096, 200
+"""Users whose places are remembered, and characters of what names them: a hash costs more than all
+the rest of a decision."""
+
 Trip = Callable[["Lane", Verdict], object]
 """Told that the new stack of a lane has been found to be worse."""
 
@@ -32,13 +36,14 @@ class Lane:
     """
 
     __slots__ = (
-        "_chosen",
         "_comparison",
         "_key",
+        "_known",
         "_place",
         "_places",
         "_trip",
         "apps",
+        "chosen",
         "new",
         "old",
         "rule",
@@ -59,18 +64,19 @@ class Lane:
         self.rule = rule
         self._trip = trip
         self._comparison = None if guard is None else Comparison(guard, now)
-        look = None if guard is None else self._look
-        self.old = Meter(False, self._comparison, look)
-        self.new = Meter(True, self._comparison, look)
+        self.old = Meter(False, self._comparison, self._look)
+        self.new = Meter(True, self._comparison, self._look)
         self.testers = Meter(True)  # who knows what to look for is no sample of the users
         self.apps: tuple[Any, Any, Any] = (None, None, None)
         """What serves the old variant, the new one, and the new one to testers; whoever drives the
         policy sets it."""
         self._place = place(rule.name, server_name) if rule.by == "server" else None
         self._key = user_key(rule, address) if rule.by == "user" else None
+        self._known: dict[str, int] = {}
         self.share = Share(rule.percent)
         self._places = 0
-        self._chosen: bool | None = None
+        self.chosen: bool | None = None
+        """Whether all requests go to the new stack, or none; ``None`` = each is asked."""
         self.apply(None)
 
     def apply(self, share: Share | None) -> None:
@@ -81,19 +87,38 @@ class Lane:
         places = 0 if share.held else places_of(share.percent)
         self.share, self._places = share, places
         if self._place is not None:
-            self._chosen = self._place < places
+            self.chosen = self._place < places
         else:
             # At the two ends nobody need be asked who they are.
-            self._chosen = places == PLACES if places in (0, PLACES) else None
+            self.chosen = places == PLACES if places in (0, PLACES) else None
+
+    @property
+    def plain(self) -> bool:
+        """Whether the path alone tells which requests the rule is about."""
+        rule = self.rule
+        return rule.path is not None and rule.host is None and not rule.methods
 
     def chooses_new(self, exchange: Exchange) -> bool:
         """Return whether the request, which the rule is about, goes to the new stack."""
-        if self._chosen is not None:
-            return self._chosen
+        if self.chosen is not None:
+            return self.chosen
         if self._key is None:
             return random() * PLACES < self._places
         key = self._key(exchange)
-        return key is not None and place(self.rule.name, key) < self._places
+        return key is not None and self._place_of(key) < self._places
+
+    def _place_of(self, key: str) -> int:
+        """Return the place of a user, from memory if it is a recent one."""
+        known = self._known
+        found = known.get(key)
+        if found is None:
+            found = place(self.rule.name, key)
+            if len(key) <= LONGEST_KEY:
+                if len(known) >= MOST_KEYS:
+                    # Clients choose their keys; a full memory starts anew rather than grow.
+                    known.clear()
+                known[key] = found
+        return found
 
     def _look(self, now: float) -> None:
         comparison = self._comparison
@@ -110,7 +135,7 @@ class Lane:
             percent=self._places / 100,
             held=self.share.held,
             by=self.rule.by,
-            included=self._chosen if self._place is not None else None,
+            included=self.chosen if self._place is not None else None,
             old=self.old.snapshot(),
             new=self.new.snapshot(),
             testers=self.testers.snapshot(),

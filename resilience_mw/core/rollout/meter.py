@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from .comparison import Comparison
-from .histogram import Histogram
 from .snapshot import VariantSnapshot
+
+RECENT = 1000
+"""Requests whose latencies are remembered for the quantiles."""
 
 
 class Meter:
     """The counts of one variant.
 
-    A driver calls `begin`, then one of `answered`, `failed` and `left`, then perhaps `broke`.
+    A driver calls `begin` if there is one, then `answered`, `failed` or `left`, then perhaps
+    `broke`.
     Where there are threads it holds a lock.
 
     Args:
@@ -23,12 +28,13 @@ class Meter:
 
     __slots__ = (
         "_comparison",
-        "_histogram",
-        "_look",
+        "_latencies",
         "_new",
+        "begin",
         "errors",
         "fallbacks",
         "late",
+        "look",
         "refusals",
         "requests",
     )
@@ -37,40 +43,48 @@ class Meter:
         self,
         new: bool,
         comparison: Comparison | None = None,
-        look: Callable[[float], object] | None = None,
+        look: Callable[[float], object] = bool,
     ) -> None:
         self._new = new
         self._comparison = comparison
-        self._look = look
-        self._histogram = Histogram()
+        self.look = look
+        self.begin = None if comparison is None else partial(comparison.begin, new)
+        """To be told when the stack gets a request, and says whether to `look`; ``None`` = nobody
+        need be told."""
+        self._latencies: deque[float] = deque(maxlen=RECENT)
         self.requests = self.errors = self.refusals = self.late = self.fallbacks = 0
 
-    def begin(self, now: float) -> None:
-        """Count a request that is given to the stack."""
-        self.requests += 1
-        if self._comparison is not None:
-            self._comparison.begin(self._new, now)
-
-    def answered(self, status: int, began: float, now: float, *, busy: bool, late: bool) -> None:
+    def answered(self, status: int, began: float, now: float, late: bool, busy: bool) -> None:
         """Take the start of a response.
 
         Args:
             status: of the response.
             began: when the stack got the request (monotonic seconds).
             now: when the response started.
-            busy: it asks the client to come later (``Retry-After``).
             late: the request's deadline had passed.
+            busy: it asks the client to come later (``Retry-After``).
         """
-        if status >= 429 and (status == 429 or (status == 503 and busy)) and not late:
-            self.refusals += 1
-            if self._comparison is not None:
-                self._comparison.forget(self._new, began)
-            return
-        self._ended(status >= 500, late, began, now)
+        self.requests += 1
+        if status >= 429 or late:
+            if (status == 429 or (status == 503 and busy)) and not late:
+                self.refusals += 1
+                if self._comparison is not None:
+                    self._comparison.forget(self._new, began)
+                return
+            failed = status >= 500
+            self.errors += failed or late
+            self.late += late
+        else:
+            failed = False
+        seconds = now - began
+        self._latencies.append(seconds)
+        comparison = self._comparison
+        if comparison is not None and comparison.record(self._new, failed, seconds, now, late):
+            self.look(now)
 
-    def failed(self, began: float, now: float, *, late: bool) -> None:
+    def failed(self, began: float, now: float, late: bool) -> None:
         """Take the end of a request that was not answered: an exception, or its deadline."""
-        self._ended(True, late, began, now)
+        self.answered(500, began, now, late, False)
 
     def left(self, began: float, now: float) -> None:
         """Take the end of a request whose client left before the response started.
@@ -78,36 +92,27 @@ class Meter:
         How long it has waited says something of the stack that kept it waiting, so it is a sample
         of the comparison; of the answer nothing is known.
         """
-        if self._comparison is not None:
-            self._sample(False, False, began, now)
+        self.requests += 1
+        comparison = self._comparison
+        if comparison is not None and comparison.record(self._new, False, now - began, now):
+            self.look(now)
 
     def broke(self, now: float) -> None:
         """Take the failure of a response that had started: once more, as an error."""
         self.errors += 1
-        if self._comparison is not None:
-            self._comparison.begin(self._new, now)
-            self._sample(True, False, now, now)
-
-    def _ended(self, failed: bool, late: bool, began: float, now: float) -> None:
-        if failed or late:
-            self.errors += 1
-            self.late += late
-        self._histogram.add(now - began, now)
-        if self._comparison is not None:
-            self._sample(failed, late, began, now)
-
-    def _sample(self, failed: bool, late: bool, began: float, now: float) -> None:
         comparison = self._comparison
-        if (
-            comparison is not None
-            and comparison.record(self._new, failed, now - began, now, late)
-            and self._look is not None
-        ):
-            self._look(now)
+        if comparison is not None:
+            comparison.begin(self._new, now)
+            if comparison.record(self._new, True, 0.0, now):
+                self.look(now)
 
     def snapshot(self) -> VariantSnapshot:
         """Return the counts and the quantiles."""
-        p50, p95 = self._histogram.quantiles(0.5, 0.95)
+        latencies = sorted(self._latencies)
+        p50, p95 = (
+            latencies[int(share * (len(latencies) - 1) + 0.5)] if latencies else None
+            for share in (0.5, 0.95)
+        )
         return VariantSnapshot(
             requests=self.requests,
             errors=self.errors,

@@ -88,6 +88,14 @@ class RolloutPolicy(Policy):
             for path in {lane.rule.path for lane in self.lanes if lane.rule.path is not None}
         }
         """The lanes that may be about a path which some rule names."""
+        self.plain: Mapping[str, Lane] = {
+            path: lanes[0]
+            for path, lanes in self.exact.items()
+            if testers is None and lanes[0].plain
+        }
+        """The lanes that are about a path whatever else the request says; see `Lane.chosen`."""
+        self.plain_only = not self.others and self.plain.keys() == self.exact.keys()
+        """Whether no rule is about any other request."""
 
     @property
     def shares(self) -> Mapping[str, Share]:

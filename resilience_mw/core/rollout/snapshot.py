@@ -20,7 +20,7 @@ class VariantSnapshot:
     """Of the errors: nothing had been answered yet, and the old stack took over."""
     p50: float | None
     p95: float | None
-    """Seconds until the response started, refusals left out, of the last minute or two."""
+    """Seconds until the response started, of the last thousand requests, refusals left out."""
 
 
 @dataclass(frozen=True, slots=True)
