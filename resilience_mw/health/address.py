@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from ..config.wording import show
 from ..exceptions import ConfigError
 
 LONGEST_SOCKET_PATH = 107
@@ -61,7 +62,7 @@ def parse_url(url: object, owner: str) -> Target:
         ConfigError: it is none of these; no message repeats a password.
     """
     if not isinstance(url, str):
-        raise ConfigError(f"{owner} url must be text, got {url!r:.80}")
+        raise ConfigError(f"{owner} url must be text, got {show(url)}")
     if url.startswith("unix:"):
         return _unix(url, owner)
     parts = _split(url, owner)
@@ -71,7 +72,7 @@ def parse_url(url: object, owner: str) -> Target:
     if parts.scheme not in _DEFAULT_PORTS:
         raise ConfigError(
             f"{owner} url must begin with http://, https://, http+unix:// or unix:/, "
-            f"got {url!r:.80}"
+            f"got {show(url)}"
         )
     address = host_and_port(parts, owner, url, _DEFAULT_PORTS[parts.scheme])
     # A zone is this machine's business alone (RFC 6874, section 4).
@@ -89,10 +90,10 @@ def parse_host(host: object, owner: str) -> str:
         ConfigError: it holds none.
     """
     if not isinstance(host, str):
-        raise ConfigError(f"{owner} host must be text, got {host!r:.80}")
+        raise ConfigError(f"{owner} host must be text, got {show(host)}")
     parts = _split(f"http://{host}", owner)
     if parts.netloc != host:
-        raise ConfigError(f"{owner} host must be a name or an IP address, got {host!r:.80}")
+        raise ConfigError(f"{owner} host must be a name or an IP address, got {show(host)}")
     return host_and_port(parts, owner, host, 80).host
 
 
@@ -104,7 +105,7 @@ def parse_tcp(url: str, owner: str) -> Address:
     """
     parts = _split(url, owner)
     if parts.path or parts.query or parts.fragment:
-        raise ConfigError(f"{owner} must be tcp://host:port and nothing more, got {url!r:.80}")
+        raise ConfigError(f"{owner} must be tcp://host:port and nothing more, got {show(url)}")
     return host_and_port(parts, owner, url, None)
 
 
@@ -117,11 +118,11 @@ def host_and_port(parts: SplitResult, owner: str, url: str, default: int | None)
     try:
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise ConfigError(f"{owner} port must be between 1 and 65535, got {url!r:.80}") from None
+        raise ConfigError(f"{owner} port must be between 1 and 65535, got {show(url)}") from None
     if port is None:
         port = default
     if port is None:
-        raise ConfigError(f"{owner} must name a port, as in tcp://host:port, got {url!r:.80}")
+        raise ConfigError(f"{owner} must name a port, as in tcp://host:port, got {show(url)}")
     return checked(host, port, owner)
 
 
@@ -132,9 +133,9 @@ def checked(host: object, port: object, owner: str) -> Address:
         ConfigError: one of them is none.
     """
     if isinstance(port, bool) or not isinstance(port, int) or not 1 <= port <= 65535:
-        raise ConfigError(f"{owner} port must be between 1 and 65535, got {port!r:.80}")
+        raise ConfigError(f"{owner} port must be between 1 and 65535, got {show(port)}")
     if not isinstance(host, str) or not host:
-        raise ConfigError(f"{owner} must name a host, got {host!r:.80}")
+        raise ConfigError(f"{owner} must name a host, got {show(host)}")
     return Address(_wire(host.replace("%25", "%", 1), owner), port)
 
 
@@ -148,18 +149,18 @@ def _wire(host: str, owner: str) -> str:
     except UnicodeError:
         name = ""
     if not _NAME.fullmatch(name):
-        raise ConfigError(f"{owner} host must be a name or an IP address, got {host!r:.80}")
+        raise ConfigError(f"{owner} host must be a name or an IP address, got {show(host)}")
     return name
 
 
 def _split(url: str, owner: str) -> SplitResult:
     if _UNPRINTABLE.search(url):
         # urlsplit drops some of these without a word, and asks for another page than was written.
-        raise ConfigError(f"{owner} url must hold no blanks or control characters, got {url!r:.80}")
+        raise ConfigError(f"{owner} url must hold no blanks or control characters, got {show(url)}")
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise ConfigError(f"{owner} url must be a URL, got {url!r:.80} ({error})") from None
+        raise ConfigError(f"{owner} url must be a URL, got {show(url)} ({error})") from None
     if "@" in parts.netloc:
         raise ConfigError(f"{owner} url must hold no user name or password (send a header instead)")
     return parts
@@ -168,17 +169,17 @@ def _split(url: str, owner: str) -> SplitResult:
 def _unix(url: str, owner: str) -> Target:
     path, separator, rest = url.removeprefix("unix:").partition(":/")
     if not separator:
-        raise ConfigError(f"{owner} url must be unix:/path/of/socket:/page, got {url!r:.80}")
+        raise ConfigError(f"{owner} url must be unix:/path/of/socket:/page, got {show(url)}")
     parts = _split(f"http://localhost/{rest}", owner)
     return Target(_socket(path, url, owner), False, "localhost", _resource(parts, url, owner))
 
 
 def _socket(path: str, url: str, owner: str) -> Address:
     if not path.startswith("/") or "\x00" in path:
-        raise ConfigError(f"{owner} socket must be an absolute path, got {url!r:.80}")
+        raise ConfigError(f"{owner} socket must be an absolute path, got {show(url)}")
     if len(os.fsencode(path)) > LONGEST_SOCKET_PATH:
         raise ConfigError(
-            f"{owner} socket must be a path of at most {LONGEST_SOCKET_PATH} bytes, got {url!r:.80}"
+            f"{owner} socket must be a path of at most {LONGEST_SOCKET_PATH} bytes, got {show(url)}"
         )
     return Address(path=path)
 
@@ -186,5 +187,5 @@ def _socket(path: str, url: str, owner: str) -> Address:
 def _resource(parts: SplitResult, url: str, owner: str) -> str:
     resource = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     if not resource.isascii():
-        raise ConfigError(f"{owner} url must be percent-encoded, got {url!r:.80}")
+        raise ConfigError(f"{owner} url must be percent-encoded, got {show(url)}")
     return resource

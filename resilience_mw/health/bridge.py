@@ -7,6 +7,7 @@ import importlib
 import inspect
 from typing import Any, Unpack
 
+from ..config.wording import show
 from ..exceptions import ConfigError
 from .check import Check, CheckFailed
 from .extras import require
@@ -51,7 +52,7 @@ class DjangoHealthCheck(Check):
         if isinstance(check, str):
             if not all(part.isidentifier() for part in check.split(".")) or "." not in check:
                 raise ConfigError(
-                    f"DjangoHealthCheck check must be a class's dotted path, got {check!r:.80}"
+                    f"DjangoHealthCheck check must be a class's dotted path, got {show(check)}"
                 )
             require(check.partition(".")[0], "DjangoHealthCheck", "django-health-check")
             self._path = check
@@ -113,6 +114,6 @@ def _instance(check: object) -> Any:
         getattr(made, "run", None)
     ):
         raise ConfigError(
-            f"DjangoHealthCheck check must be one of django-health-check, got {check!r:.80}"
+            f"DjangoHealthCheck check must be one of django-health-check, got {show(check)}"
         )
     return made

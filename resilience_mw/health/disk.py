@@ -7,6 +7,7 @@ from typing import Unpack
 
 import psutil
 
+from ..config.wording import show
 from ..exceptions import ConfigError
 from .check import Check, CheckFailed
 from .keywords import CheckOptions
@@ -44,9 +45,9 @@ class DiskCheck(Check):
         try:
             self.path = os.fspath(path)
         except TypeError:
-            raise ConfigError(f"DiskCheck path must be a path, got {path!r:.80}") from None
+            raise ConfigError(f"DiskCheck path must be a path, got {show(path)}") from None
         if not self.path or "\x00" in self.path:
-            raise ConfigError(f"DiskCheck path must be a path, got {path!r:.80}")
+            raise ConfigError(f"DiskCheck path must be a path, got {show(path)}")
         self.min_free = _positive(min_free)
 
     def _ask(self) -> None:
@@ -68,6 +69,6 @@ class DiskCheck(Check):
 def _positive(min_free: object) -> float:
     if isinstance(min_free, bool) or not isinstance(min_free, int | float) or not min_free > 0:
         raise ConfigError(
-            f"DiskCheck min_free must be a share below 1, or bytes, above 0, got {min_free!r:.80}"
+            f"DiskCheck min_free must be a share below 1, or bytes, above 0, got {show(min_free)}"
         )
     return float(min_free)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Unpack
 
+from ..config.wording import show
 from ..exceptions import ConfigError
 from .check import Check, CheckFailed
 from .extras import require
@@ -49,7 +50,7 @@ class DjangoDatabaseCheck(Check):
         if settings.configured and alias not in connections:
             raise ConfigError(
                 f"DjangoDatabaseCheck alias must be one of {', '.join(sorted(connections))}, "
-                f"got {alias!r:.80}"
+                f"got {show(alias)}"
             )
         self.alias = alias
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
+from ..config.wording import show
 from ..exceptions import ConfigError
 from ..signals.memory import memory_used
 from .check import Check, CheckFailed
@@ -37,10 +38,10 @@ class MemoryCheck(Check):
     ) -> None:
         super().__init__(self._ask, timeout=timeout, **options)
         if isinstance(max_used, bool) or not isinstance(max_used, int | float):
-            raise ConfigError(f"MemoryCheck max_used must be a number, got {max_used!r:.80}")
+            raise ConfigError(f"MemoryCheck max_used must be a number, got {show(max_used)}")
         if not 0 < max_used <= 1:
             raise ConfigError(
-                f"MemoryCheck max_used must be above 0 and at most 1, got {max_used!r:.80}"
+                f"MemoryCheck max_used must be above 0 and at most 1, got {show(max_used)}"
             )
         self.max_used = max_used
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Unpack
 
+from ..config.wording import show
 from ..exceptions import ConfigError
 from .check import Check, CheckFailed
 from .connecting import reason_for
@@ -48,7 +49,7 @@ class RedisCheck(Check):
             shown = re.sub(r"(?<=://)[^@/]*@", "***@", str(url))
             raise ConfigError(
                 f"RedisCheck url must be redis://host:port/db, rediss:// or unix://, "
-                f"got {shown!r:.80}"
+                f"got {show(shown)}"
             ) from None
 
     def _client(self) -> Redis:

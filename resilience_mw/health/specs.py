@@ -6,6 +6,7 @@ import importlib
 import inspect
 from collections.abc import Callable
 
+from ..config.wording import show
 from ..exceptions import ConfigError
 from .address import parse_tcp
 from .check import Check
@@ -40,7 +41,7 @@ def from_spec(text: str) -> Check:
             without the name of the option.
     """
     if not text.strip():
-        raise ConfigError(f"a check must be {KINDS}, got {text!r:.80}")
+        raise ConfigError(f"a check must be {KINDS}, got {show(text)}")
     text = text.strip()
     kind = text.partition(":")[0].lower()
     build = _BUILDERS.get(kind) if ":" in text else None
@@ -62,7 +63,7 @@ def _disk(text: str) -> Check:
 def _memory(text: str) -> Check:
     rest, share = _question(text, "MemoryCheck", "max_used")
     if rest:
-        raise ConfigError(f"MemoryCheck must be memory: or memory:?max_used=0.9, got {text!r:.80}")
+        raise ConfigError(f"MemoryCheck must be memory: or memory:?max_used=0.9, got {show(text)}")
     return MemoryCheck() if share is None else MemoryCheck(max_used=share)
 
 
@@ -81,7 +82,7 @@ def _question(text: str, owner: str, option: str) -> tuple[str, float | None]:
     except ValueError:
         value = 0.0
     if name != option or not value > 0:
-        raise ConfigError(f"{owner} takes ?{option}= and a number above 0, got {text!r:.80}")
+        raise ConfigError(f"{owner} takes ?{option}= and a number above 0, got {show(text)}")
     return subject, value
 
 
@@ -103,22 +104,22 @@ def _imported(text: str) -> Check:
     module, separator, attribute = text.partition(":")
     dotted = [*module.split("."), *attribute.split(".")]
     if not separator or not all(part.isidentifier() for part in dotted):
-        raise ConfigError(f"a check must be {KINDS}, got {text!r:.80}")
+        raise ConfigError(f"a check must be {KINDS}, got {show(text)}")
     try:
         found: object = importlib.import_module(module)
     except ImportError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # the module is there, and something inside it is not: its traceback tells more
-        raise ConfigError(f"a check must be importable, and there is no {module!r:.80}") from None
+        raise ConfigError(f"a check must be importable, and there is no {show(module)}") from None
     try:
         for part in attribute.split("."):
             found = getattr(found, part)
     except AttributeError:
         raise ConfigError(
-            f"a check must be importable, and {module!r:.80} has no {attribute!r:.80}"
+            f"a check must be importable, and {show(module)} has no {show(attribute)}"
         ) from None
     if isinstance(found, Check):
         return found
     if inspect.isclass(found) or not callable(found):
-        raise ConfigError(f"a check must be a Check or a function, got {text!r:.80}")
+        raise ConfigError(f"a check must be a Check or a function, got {show(text)}")
     return Check(found)

@@ -9,6 +9,7 @@ import ssl
 from collections.abc import Collection, Mapping
 from typing import Unpack
 
+from ..config.wording import show
 from ..exceptions import ConfigError
 from .address import Target, parse_host, parse_url
 from .check import Check, CheckFailed
@@ -70,7 +71,7 @@ class UpstreamCheck(Check):
         super().__init__(self._ask, timeout=timeout, **options)
         target = parse_url(url, "UpstreamCheck")
         if method not in ("GET", "HEAD"):
-            raise ConfigError(f"UpstreamCheck method must be GET or HEAD, got {method!r:.80}")
+            raise ConfigError(f"UpstreamCheck method must be GET or HEAD, got {show(method)}")
         self.status: int | None = None
         self._expected = _statuses(expect)
         self._method = method
@@ -117,7 +118,7 @@ def _statuses(expect: object) -> frozenset[int]:
         if statuses and all(isinstance(s, int) and 200 <= s <= 599 for s in statuses):
             return statuses
     raise ConfigError(
-        f"UpstreamCheck expect must be a status between 200 and 599, or several, got {expect!r:.80}"
+        f"UpstreamCheck expect must be a status between 200 and 599, or several, got {show(expect)}"
     )
 
 
@@ -128,10 +129,10 @@ def _request(method: str, target: Target, host: str | None, headers: object) -> 
         "Accept": "*/*",
     }
     if not isinstance(headers, Mapping):
-        raise ConfigError(f"UpstreamCheck headers must be a mapping, got {headers!r:.80}")
+        raise ConfigError(f"UpstreamCheck headers must be a mapping, got {show(headers)}")
     for name, value in headers.items():
         if not isinstance(name, str) or not _TOKEN.fullmatch(name):
-            raise ConfigError(f"UpstreamCheck headers must have valid names, got {name!r:.80}")
+            raise ConfigError(f"UpstreamCheck headers must have valid names, got {show(name)}")
         if name.lower() in ("host", "connection", "content-length", "transfer-encoding"):
             raise ConfigError(f"UpstreamCheck headers must not set {name} (host= sets Host)")
         # Ours of the same name gives way, in whatever case it is written.
@@ -155,7 +156,7 @@ def _context(
             raise ConfigError("UpstreamCheck takes ca or ssl_context, not both")
         if not isinstance(ssl_context, ssl.SSLContext):
             raise ConfigError(
-                f"UpstreamCheck ssl_context must be an SSLContext, got {ssl_context!r:.80}"
+                f"UpstreamCheck ssl_context must be an SSLContext, got {show(ssl_context)}"
             )
         return ssl_context
     if ca is None:
@@ -167,6 +168,6 @@ def _context(
     except (OSError, TypeError) as error:
         # ssl.SSLError is an OSError too.
         raise ConfigError(
-            f"UpstreamCheck ca must be a file or directory of PEM certificates, got {ca!r:.80} "
+            f"UpstreamCheck ca must be a file or directory of PEM certificates, got {show(ca)} "
             f"({type(error).__name__})"
         ) from None
