@@ -55,3 +55,19 @@ def test_a_start_under_full_traffic_is_no_overload():
     handler = compute(0.000_15) + wait(0.1) + compute(0.000_15)
     result = simulate(handler, Load(steps=[(5, 1500)]), cheap(), gate())
     assert result.summary().refused_share == 0
+
+
+@pytest.mark.parametrize("times", [2, 5, 10])
+@pytest.mark.parametrize("name", ["wsgi compute", "wsgi io"])
+def test_the_first_second_of_an_overload_of_threads(name, times):
+    """A wait that rises steeply is believed before it has stood for half a second."""
+    workload = WORKLOADS[name]
+    worker = cheap(**workload.worker)
+    capacity = worker.capacity(workload.handler)
+    load = Load(steps=[(3, 0.5 * capacity), (8, times * capacity)])
+    threads = AdaptiveGate(Adaptive(), max_queue=0, random=Random(1).random)
+    result = simulate(workload.handler, load, worker, threads)
+    most = worker.most(workload.handler, times * capacity)
+    assert result.summary(0, 3).refused_share == 0
+    assert result.summary(3, 4).goodput >= 0.8 * most
+    assert result.summary(3, 11).p99 < 0.4

@@ -23,9 +23,9 @@ The first signal refuses single requests, while the loop has had no time left fo
 and folly do: calm, a request may be three times ``max_wait`` old, so that bursts pass; once it has
 come to that we are *saturated*, and ``max_wait`` holds. At 80 % load, 300 ms of queue are one
 request in a million; at 200 % they take 0.3 s. Threads have no such second: they are saturated when
-every request has waited too long for half a second. There an even share is let in, moved towards
-half of ``max_wait``; eight threads that all clear the queue in the same moment would also start,
-and end, in the same moment.
+every request has waited too long for half a second. A wait that rises steeply is believed sooner by
+both, see `rise`. On threads an even share is let in, moved towards half of ``max_wait``; eight that
+all clear the queue in the same moment would also start, and end, in the same moment.
 
 What clients see is a reason: ``waited`` (too old), ``saturated`` (no slot, or a deep accept queue,
 while saturated), ``queue_timeout`` and ``queue_full`` (calm, but no slot in time).
@@ -41,6 +41,7 @@ from collections import deque
 from .base import Window
 from .latency import LatencyLimit, Rates
 from .ramp import Ramp
+from .rise import Rise
 
 TURN = 0.007
 """Seconds: a turn worth cutting for. A shorter queue for the CPU is not what clients notice."""
@@ -54,7 +55,8 @@ BURST = 16.0
 KEPT = 2.0
 """No request is refused for having waited less than the work of so many: it could not be helped."""
 STANDING = 0.5
-"""Seconds for which every request must have waited too long before threads count as overloaded."""
+"""Seconds for which every request must have waited too long before threads count as overloaded,
+unless it rises steeply."""
 BACKLOG = 10
 """Connections waiting to be accepted from which new ones are refused, while overloaded."""
 FEW = 0.05
@@ -117,6 +119,7 @@ class Adaptive:
         self._least: float | None = None  # wait seen in this window
         self._since = self._now = 0.0
         self._stood = 0.0  # seconds for which every request had waited too long
+        self._rise = Rise()
         self._keep = 1.0  # share of requests that threads take while saturated
         self._credit = 0.0
 
@@ -135,7 +138,7 @@ class Adaptive:
             return "waited" if self.saturated and self._skips(waited) else None
         if not (self._hot or self._full):
             return None
-        sure = self.saturated and self._hot
+        sure = self.saturated and (self._hot or self._rise.steep)
         if waited > (self._longest if sure else self._calm):
             self._overload()
             return "waited"
@@ -212,23 +215,28 @@ class Adaptive:
         if not self.saturated:
             self.saturated = True
             self._since = self._now
-            self._keep = 1.0
+            self._keep = self._rise.share if self._rise.steep else 1.0
 
     def _judge_loop(self, window: Window, *, few: bool) -> None:
+        self._rise.update(self._take_least(), window.length)
         ramping = self.ramp.limit < min(self.turns, self.latency.limit) and not self._hot
-        if window.refused and not ramping:
+        if (window.refused and not ramping) or self._rise.above(self._longest):
             self._overload()
         elif not self._hot and (few or self.turns < self.latency.limit):
             self.saturated = False
-        self._least = None
+
+    def _take_least(self) -> float | None:
+        least, self._least = self._least, None
+        return least
 
     def _judge_threads(self, window: Window, *, few: bool) -> None:
-        least, self._least = self._least, None
+        least = self._take_least()
+        self._rise.update(least, window.length)
         if least is not None:
             self._stood = self._stood + window.length if least > self._longest else 0.0
             error = max(-1.0, 0.5 - least / self._longest)
             self._keep = min(1.0, max(0.01, self._keep * (1.0 + 0.4 * error)))
-        if self._stood >= STANDING:
+        if self._stood >= STANDING or self._rise.above(self._longest):
             self._overload()
         elif few and self._now - self._since >= 2 * MEMORY:
             self.saturated = False
