@@ -110,17 +110,6 @@ class Assembly:
             self.policy, None if options.store is None else open_store(options.store)
         )
 
-    def names_only(self, encode: bool = False) -> frozenset[str] | None:
-        """Return the paths that rules name; ``None`` = some rule is about other paths, too.
-
-        Args:
-            encode: as WSGI has them, each byte of their UTF-8 a character.
-        """
-        if self.policy.others:
-            return None
-        paths = self.policy.exact
-        return frozenset(path.encode().decode("latin-1") if encode else path for path in paths)
-
 
 def _proxies(networks: object) -> TrustedProxies:
     if isinstance(networks, str) or not isinstance(networks, Sequence):

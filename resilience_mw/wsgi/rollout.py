@@ -87,7 +87,11 @@ class RolloutMiddleware(Guard):
         self.new: WSGIApp = assembly.new
         self._policy = assembly.policy
         self._link = assembly.link
-        self._paths = assembly.names_only(encode=True)
+        # As WSGI has paths: each byte of their UTF-8 is a character.
+        self._plain = {
+            path.encode().decode("latin-1"): lane for path, lane in self._policy.plain.items()
+        }
+        self._plain_only = self._policy.plain_only
         for lane in self._policy.lanes:
             lane.apps = self._variants(lane, options)
 
@@ -113,12 +117,25 @@ class RolloutMiddleware(Guard):
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve one WSGI request."""
-        if self._paths is not None and environ.get("PATH_INFO", "") not in self._paths:
-            return self.app(environ, start_response)
+        lane = self._plain.get(environ.get("PATH_INFO", ""))
+        variant: Variant | None
+        if lane is None:
+            variant = None if self._plain_only else self._choose(environ)
+        elif lane.chosen is not None and (
+            "%" not in (environ.get("RAW_URI") or environ.get("REQUEST_URI") or "")
+        ):
+            variant = lane.apps[lane.chosen]
+        else:
+            variant = self._choose(environ)
+        return (variant or self.app)(environ, start_response)
+
+    def _choose(self, environ: Environ) -> Variant | None:
+        """Return the variant that serves the request; ``None`` = no rule is about it."""
         exchange = WSGIExchange()
         exchange.environ = environ
         self._policy.enter(exchange)
-        return (exchange.target or self.app)(environ, start_response)
+        variant: Variant | None = exchange.target
+        return variant
 
     def close(self) -> None:
         """Stop following the store; the last known shares stand."""

@@ -18,38 +18,46 @@ class Section:
     Whatever they want done under it goes through `soon`, which never waits.
     """
 
-    __slots__ = ("_due", "_lock")
+    __slots__ = ("due", "lock")
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._due: deque[Callable[[], object]] = deque()
+        self.lock = threading.Lock()
+        self.due: deque[Callable[[], object]] = deque()
 
     def acquire(self) -> None:
         """Wait for the lock, then do what is due."""
-        self._lock.acquire()
-        if self._due:
+        self.lock.acquire()
+        if self.due:
             try:
                 self._catch_up()
             except BaseException:
-                self._lock.release()
+                self.lock.release()
                 raise
 
     def release(self) -> None:
         """Give the lock up; what became due meanwhile is done before this returns."""
-        self._lock.release()
-        while self._due and self._lock.acquire(blocking=False):
+        self.lock.release()
+        self.settle()
+
+    def settle(self) -> None:
+        """Do what is due, unless somebody holds the lock, who then does it.
+
+        Where two calls would cost more than the work itself, `lock` is taken directly; then this
+        is called if there is anything in `due`.
+        """
+        while self.due and self.lock.acquire(blocking=False):
             try:
                 self._catch_up()
             finally:
-                self._lock.release()
+                self.lock.release()
 
     def soon(self, job: Callable[[], object]) -> None:
         """Run ``job`` under the lock: at once if it is free, else whoever holds it does.
 
         An error of ``job`` is logged, since the thread that runs it may be another's.
         """
-        self._due.append(job)
-        if self._lock.acquire(blocking=False):
+        self.due.append(job)
+        if self.lock.acquire(blocking=False):
             try:
                 self._catch_up()
             finally:
@@ -68,8 +76,8 @@ class Section:
         self.release()
 
     def _catch_up(self) -> None:
-        while self._due:
-            job = self._due.popleft()
+        while self.due:
+            job = self.due.popleft()
             try:
                 job()
             except Exception:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
-from ..core.exchange import KEY
+from ..core.exchange import KEY, Exchange
 from ..core.rollout.meter import Meter
 from ..types import Environ, StartResponse, WSGIApp
-from .body import watch
 from .section import Section
+
+_CODES = {f"{status.value} {status.phrase}": status.value for status in HTTPStatus}
+"""The codes of the usual status lines: to look one up costs a third of reading it."""
 
 
 class Variant:
@@ -55,13 +58,14 @@ class Response:
         self._over = False
         self.status = 0
         self.began = now = time.monotonic()
-        if variant.meter.begin is not None:
-            variant.section.soon(partial(self._begin, now))
-
-    def _begin(self, now: float) -> None:
-        meter = self._variant.meter
-        if meter.begin is not None and meter.begin(now):
-            meter.look(now)
+        meter = variant.meter
+        if meter.begin is not None:
+            section = variant.section
+            with section.lock:
+                if meter.begin(now):
+                    meter.look(now)
+            if section.due:
+                section.settle()
 
     def start(
         self, status: str, headers: list[tuple[str, str]], exc_info: Any = None
@@ -69,12 +73,16 @@ class Response:
         """Pass the start of the response on, noting it; ``exc_info`` only if it was given."""
         variant = self._variant
         if not self.status:
-            self.status = code = int(status[:3])
-            now = time.monotonic()
+            self.status = code = _CODES.get(status) or int(status[:3])
             busy = code == 503 and any(name.lower() == "retry-after" for name, _ in headers)
-            answered = variant.meter.answered
-            late = self._late(now)
-            variant.section.soon(partial(answered, code, self.began, now, late, busy))
+            exchange = self._environ.get(KEY)
+            section = variant.section
+            now = time.monotonic()
+            late = exchange is not None and _is_late(exchange, now)
+            with section.lock:
+                variant.meter.answered(code, self.began, now, late, busy)
+            if section.due:
+                section.settle()
         if variant.label is not None:
             headers = labelled(headers, variant.label)
         if exc_info is None:
@@ -90,7 +98,9 @@ class Response:
         if self.status:
             job = partial(meter.broke, now)
         else:
-            job = partial(meter.failed, self.began, now, self._late(now))
+            exchange = self._environ.get(KEY)
+            late = exchange is not None and _is_late(exchange, now)
+            job = partial(meter.failed, self.began, now, late)
         self._variant.section.soon(job)
 
     def end(self) -> None:
@@ -105,22 +115,22 @@ class Response:
 
     def watch(self, iterable: Any) -> Iterable[bytes]:
         """Return the body, with its failures and its end noted."""
-        wrapper = self._environ.get("wsgi.file_wrapper")
-        if type(iterable) in (list, tuple) or (
-            isinstance(wrapper, type) and isinstance(iterable, wrapper)
-        ):
-            # It cannot fail, or a server knows it by its type; and it has started by now.
-            return iterable if self.status else watch(iterable, self._environ, self.end)
-        sized = hasattr(iterable, "__len__")
-        return (SizedChunks if sized else Chunks)(iterable, self)
+        body: Iterable[bytes] = iterable
+        if self.status:
+            if type(iterable) in (list, tuple):
+                return body  # it cannot fail
+            wrapper = self._environ.get("wsgi.file_wrapper")
+            if isinstance(wrapper, type) and isinstance(iterable, wrapper):
+                return body  # servers know it by its type
+        return (SizedChunks if hasattr(iterable, "__len__") else Chunks)(iterable, self)
 
-    def _late(self, now: float) -> bool:
-        exchange = self._environ.get(KEY)
-        return exchange is not None and exchange.deadline is not None and now > exchange.deadline
+
+def _is_late(exchange: Exchange, now: float) -> bool:
+    return exchange.deadline is not None and now > exchange.deadline
 
 
 class Chunks:
-    """A body whose failures are noted.
+    """A body whose failures are noted, and its end, even if nobody closes it.
 
     Args:
         iterable: what the app returned.
@@ -156,6 +166,9 @@ class Chunks:
                 close()
         finally:
             self._response.end()
+
+    def __del__(self) -> None:
+        self._response.end()
 
 
 class SizedChunks(Chunks):

@@ -49,7 +49,7 @@ def test_a_job_may_ask_for_another():
 def test_who_takes_the_lock_does_first_what_is_due():
     """Nobody decides on old counts."""
     section, ran = Section(), []
-    section._due.append(lambda: ran.append(1))
+    section.due.append(lambda: ran.append(1))
     with section:
         assert ran == [1]
 
@@ -81,7 +81,7 @@ def test_a_job_that_ends_the_process_leaves_the_lock_free(how):
         if how == "soon":
             section.soon(leave)
         elif how == "acquire":
-            section._due.append(leave)
+            section.due.append(leave)
             section.acquire()
         else:
             with section:
@@ -129,7 +129,7 @@ def test_no_job_is_left_lying_whoever_holds_the_lock():
     finally:
         sys.setswitchinterval(interval)
     assert count == 8 * 300
-    assert not section._due
+    assert not section.due
 
 
 def test_guards_of_a_process_share_one_section():
