@@ -18,7 +18,7 @@ from typing import Any
 from flask import Flask, current_app
 
 from . import policies
-from .config import ENV_PREFIX, Config, Option, options_of, resolve
+from .config import ENV_PREFIX, Config, Option, note, options_of, resolve
 from .config.wording import nearest
 from .core.snapshot import Snapshot
 from .exceptions import ConfigError
@@ -69,6 +69,8 @@ class Resilience:
             raise RuntimeError(f"Resilience was initialized twice for the app {app.name!r}")
         options = resolve(config or self.config, settings=settings_of(app.config)).config
         guard = Guard(app.wsgi_app, *policies.for_all(options, threads=True))
+        given = config or self.config
+        note(guard, app.wsgi_app, *(given.parts() if given else ()))
         app.wsgi_app = guard  # type: ignore[method-assign]
         app.extensions[EXTENSION] = guard
 

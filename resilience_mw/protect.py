@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from . import policies as build
-from .config import Config, resolve
+from .config import Config, note, resolve
 from .core.policy import Policy
 from .exceptions import ConfigError
 from .interface import as_asgi3, interface_of
@@ -46,10 +46,13 @@ def protect(
     if threads:
         from .wsgi import Guard as WSGIGuard
 
-        return WSGIGuard(app, *row)
-    from .asgi import Guard as ASGIGuard
+        guard: Any = WSGIGuard(app, *row)
+    else:
+        from .asgi import Guard as ASGIGuard
 
-    return ASGIGuard(as_asgi3(app), *row)
+        guard = ASGIGuard(as_asgi3(app), *row)
+    note(guard, app, *(config.parts() if config else ()))
+    return guard
 
 
 def settings_of(app: Any) -> Mapping[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from .. import policies
-from ..config import Backpressure, Deadline, Health, Limit, section_from_kwargs
+from ..config import Backpressure, Deadline, Health, Limit, note, section_from_kwargs
 from ..config.keywords import (
     BackpressureKeywords,
     DeadlineKeywords,
@@ -29,6 +29,7 @@ class HealthMiddleware(Guard):
 
     def __init__(self, app: ASGIApp, **options: Unpack[HealthKeywords]) -> None:
         super().__init__(app, *policies.for_health(section_from_kwargs(Health, options)))
+        note(self, app, Health(**options))
 
 
 class DeadlineMiddleware(Guard):
@@ -44,6 +45,7 @@ class DeadlineMiddleware(Guard):
 
     def __init__(self, app: ASGIApp, **options: Unpack[DeadlineKeywords]) -> None:
         super().__init__(app, *policies.for_deadline(section_from_kwargs(Deadline, options)))
+        note(self, app, Deadline(**options))
 
 
 class ConcurrencyLimitMiddleware(Guard):
@@ -59,6 +61,7 @@ class ConcurrencyLimitMiddleware(Guard):
 
     def __init__(self, app: ASGIApp, **options: Unpack[LimitKeywords]) -> None:
         super().__init__(app, *policies.for_limit(section_from_kwargs(Limit, options)))
+        note(self, app, Limit(**options))
 
 
 class BackpressureMiddleware(Guard):
@@ -75,3 +78,4 @@ class BackpressureMiddleware(Guard):
     def __init__(self, app: ASGIApp, **options: Unpack[BackpressureKeywords]) -> None:
         section = section_from_kwargs(Backpressure, options)
         super().__init__(app, *policies.for_backpressure(section))
+        note(self, app, Backpressure(**options))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from resilience_mw.config.config import Config
 from resilience_mw.config.describe import Row, as_json, markdown, options, table
+from resilience_mw.config.noting import note, noted
 from resilience_mw.config.option import ENV_PREFIX, Option, option
 from resilience_mw.config.options import Backpressure, Deadline, Health, Limit, Runner
 from resilience_mw.config.resolve import Resolved, resolve, section_from_kwargs
@@ -27,6 +28,8 @@ __all__ = [
     "Section",
     "as_json",
     "markdown",
+    "note",
+    "noted",
     "option",
     "options",
     "options_of",

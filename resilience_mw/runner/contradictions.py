@@ -5,14 +5,15 @@ Pure: what surrounds the app is told, not looked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ..config import Config
 from .drain import MARGIN
+from .findings import Finding
+from .probing import health
 
-Level = Literal["error", "warning"]
+__all__ = ["Finding", "Surroundings", "contradictions"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,9 @@ class Surroundings:
         worker_class: its name.
         shadowed: probe paths for which the app has routes, too.
         outside: middlewares outside of ours that are built on Starlette's `BaseHTTPMiddleware`.
+        ports: those that the server listens on.
+        without_effect: options that are given where they do not count: their names, and where
+            else to give them.
     """
 
     lb_idle: float = 60.0
@@ -46,29 +50,15 @@ class Surroundings:
     worker_class: str = ""
     shadowed: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One contradiction.
-
-    Attributes:
-        level: an `error` fails requests or protects from nothing; a `warning` may be meant.
-        rule: its short name.
-        message: the two numbers, the rule, and what comes of it.
-        numbers: the values compared, by name.
-    """
-
-    level: Level
-    rule: str
-    message: str
-    numbers: Mapping[str, float | str] = field(default_factory=dict)
+    ports: tuple[int, ...] = ()
+    without_effect: tuple[tuple[str, str], ...] = ()
 
 
 def contradictions(config: Config, around: Surroundings) -> list[Finding]:
     """Return what contradicts, errors first."""
     found = [*_connections(config, around), *_stop(config, around), *_waiting(config, around)]
-    found += [*_limits(config, around), *_app(around), *_abilities(around)]
+    found += [*_limits(config, around), *health(config, around.ports), *_app(around)]
+    found += _abilities(around)
     return sorted(found, key=lambda finding: finding.level != "error")
 
 
@@ -213,4 +203,11 @@ def _abilities(around: Surroundings) -> Iterator[Finding]:
             "worker_class",
             f"{option} is limited by the worker class {around.worker_class}: {why}",
             {"option": option, "worker_class": around.worker_class},
+        )
+    for option, instead in around.without_effect:
+        yield Finding(
+            "warning",
+            "without_effect",
+            f"{option} has no effect here: {instead}",
+            {"option": option},
         )

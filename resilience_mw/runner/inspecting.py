@@ -8,9 +8,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..config import Health
+from ..config import Config, Health
 from ..protect import settings_of as own_settings
-from .wrap import _django_settings, guards_of, is_wrapped
+from .given import given_in
+from .wrap import _django_settings, _walk, guards_of, is_wrapped
 
 _DEEPEST = 30
 
@@ -20,13 +21,22 @@ def settings_of(app: Any) -> Mapping[str, Mapping[str, Any]]:
     return own_settings(app) or _django_settings(app) or {}
 
 
+def code_of(app: Any) -> Config:
+    """Return the options that the app's own code has given to its guards."""
+    return given_in(_walk(app))
+
+
 def shadowed(app: Any, health: Health) -> tuple[str, ...]:
     """Return the probe paths for which the app has a route of its own.
 
     Routes of Starlette, FastAPI, Flask and Django are looked at; one that takes any path is none.
     """
-    paths = (health.live_path, health.ready_path, health.startup_path)
-    return tuple(path for path in paths if any(_routes(node, path) for node in _chain(app)))
+    paths = (health.live_path, health.ready_path, health.startup_path, health.forward_path)
+    return tuple(
+        path
+        for path in paths
+        if path is not None and any(_routes(node, path) for node in _chain(app))
+    )
 
 
 def outside(app: Any) -> tuple[str, ...]:

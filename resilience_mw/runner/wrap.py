@@ -14,6 +14,7 @@ from ..config import Config, resolve
 from ..core.health import HealthPolicy
 from ..core.policy import Policy
 from ..protect import protect
+from .given import given_in, over
 
 _INNER = (
     "app",
@@ -82,15 +83,16 @@ def wrap(
 
     Args:
         app: any ASGI or WSGI app.
-        config: options given by flags or in code; what they leave out comes from the environment,
-            then from the framework's own settings, then from the defaults.
+        config: options given by flags or in code; what they leave out comes from the code that
+            has protected the app already, then from the environment, then from the framework's own
+            settings, then from the defaults.
         interface: the app's protocol, if its signature does not tell.
 
     Raises:
         ConfigError: an option is unknown or breaks a rule, or the protocol cannot be told.
     """
     settings = _django_settings(app)
-    options = resolve(config, settings=settings).config
+    options = resolve(over(config, given_in(_walk(app))), settings=settings).config
     if not options.runner.protect or is_wrapped(app):
         return Wrapped(app, options, False)
     flask = sys.modules.get("flask")

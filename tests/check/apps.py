@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import FastAPI
 from flask import Flask
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.types import ASGIApp
 
-from resilience_mw import protect
-from resilience_mw.asgi import BackpressureMiddleware
+from resilience_mw import Config, Deadline, Limit, Runner, protect
+from resilience_mw.asgi import BackpressureMiddleware, HealthMiddleware
 from resilience_mw.flask import Resilience
+
+
+def wsgi_app(environ: Any, start_response: Any) -> list[bytes]:
+    """Answer."""
+    start_response("200 OK", [])
+    return [b""]
+
 
 fastapi = FastAPI()
 
@@ -60,3 +69,22 @@ def live() -> str:
 
 extended = Flask(__name__)
 Resilience(extended)
+
+coded = protect(
+    FastAPI(),
+    Config(
+        limit=Limit(max_concurrent_requests=7),
+        deadline=Deadline(timeout=9),
+        runner=Runner(drain_delay=4),
+    ),
+)
+
+layered = FastAPI()
+layered.add_middleware(BackpressureMiddleware, queue_size=3)
+layered.add_middleware(HealthMiddleware, ready_path="/ready")
+
+merged = HealthMiddleware(BackpressureMiddleware(FastAPI(), queue_size=3), ready_path="/ready")
+
+flask_coded = Flask("flask_coded")
+flask_coded.config["RESILIENCE"] = {"limit": {"max_concurrent_requests": 4}}
+Resilience(flask_coded, config=Config(deadline=Deadline(timeout=9), runner=Runner(drain_delay=4)))

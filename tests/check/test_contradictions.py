@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from resilience_mw import Backpressure, Config, Deadline, Limit, Runner
+from resilience_mw import Backpressure, Config, Deadline, Health, Limit, Runner
+from resilience_mw.health import UpstreamCheck
 from resilience_mw.runner.contradictions import Surroundings, contradictions
 
 AROUND = Surroundings()
@@ -21,6 +22,12 @@ def rules(config: Config, **around: object) -> dict[str, str]:
 def test_the_defaults_agree():
     """Behind a balancer of sixty seconds, within thirty of grace."""
     assert rules(Config()) == {}
+
+
+def checked(*, timeout: float, interval: float) -> Health:
+    """Return options with a check that never gets to ask."""
+    check = UpstreamCheck("http://127.0.0.1:1/status", timeout=timeout, interval=interval)
+    return Health(checks={"next-tier": check})
 
 
 CASES = [
@@ -57,6 +64,19 @@ CASES = [
     ),
     ("limit_concurrency", "warning", Limit(), {"limit_concurrency": 10}, Limit(), {}),
     ("probe_path", "warning", Limit(), {"shadowed": ("/readyz",)}, Limit(), {}),
+    ("health_port", "error", Health(port=80), {"ports": (80,)}, Health(port=81), {"ports": (80,)}),
+    (
+        *("check_timeout", "warning", checked(timeout=5, interval=5), {}),
+        *(checked(timeout=4.9, interval=5), {}),
+    ),
+    (
+        *("health_check", "error", Health(checks={"disk": "disk:/?min_free=much"}), {}),
+        *(Health(checks={"disk": "disk:/?min_free=0.1"}), {}),
+    ),
+    (
+        *("without_effect", "warning", Limit(), {"without_effect": (("limit.exempt", "no"),)}),
+        *(Limit(), {}),
+    ),
     ("base_http_middleware", "warning", Limit(), {"outside": ("Timing",)}, Limit(), {}),
     (
         *("worker_class", "warning", Limit(), {"cannot": (("deadline.timeout", "it cannot"),)}),
@@ -83,6 +103,22 @@ def test_a_finding_holds_the_two_numbers_and_the_rule():
     assert finding.message.startswith(
         "keep-alive (5 s) must be > the balancer's idle timeout (60 s): "
     )
+
+
+@pytest.mark.parametrize(
+    ("enabled", "limit", "expected"), [(False, 0, True), (True, 0, False), (False, 5, False)]
+)
+def test_readiness_that_waits_for_refusals_needs_somebody_who_refuses(enabled, limit, expected):
+    """A limit, or the gate that follows the load."""
+    config = Config(
+        health=Health(unready_when_shedding=0.5),
+        backpressure=Backpressure(enabled=enabled),
+        limit=Limit(max_concurrent_requests=limit),
+    )
+    seen = {finding.rule: finding for finding in contradictions(config, AROUND)}
+    assert ("shedding" in seen) == expected
+    if expected:
+        assert "health.unready_when_shedding (0.5) never acts" in seen["shedding"].message
 
 
 def test_errors_come_first():

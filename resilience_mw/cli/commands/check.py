@@ -12,11 +12,15 @@ import click
 
 from resilience_mw.cli.flags import option_flags
 from resilience_mw.cli.loading import load
-from resilience_mw.config import Config, Resolved, options_of, resolve
+from resilience_mw.cli.sources import in_force
+from resilience_mw.config import Resolved, options_of
 from resilience_mw.config.wording import one_line, show
 from resilience_mw.interface import interface_of
 from resilience_mw.runner.contradictions import Finding, Surroundings, contradictions
-from resilience_mw.runner.inspecting import outside, settings_of, shadowed
+from resilience_mw.runner.inspecting import outside, shadowed
+
+DEFAULT_PORT = 8000
+"""Of Uvicorn, and of `resilience-mw run`."""
 
 
 @click.command("check")
@@ -48,6 +52,11 @@ from resilience_mw.runner.inspecting import outside, settings_of, shadowed
 @click.option("--timeout", type=click.IntRange(0), help="Gunicorn's timeout of a worker.")
 @click.option("--graceful-timeout", type=click.IntRange(0), help="Gunicorn's graceful timeout.")
 @click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    help="The server's port, if it is not 8000, or, for Gunicorn, not in its own settings.",
+)
+@click.option(
     "--limit-concurrency",
     type=click.IntRange(0),
     envvar="UVICORN_LIMIT_CONCURRENCY",
@@ -63,6 +72,7 @@ def command(
     lb_idle: float,
     grace: float,
     location: str | None,
+    port: int | None,
     limit_concurrency: int | None,
     form: Literal["text", "json"],
     flags: dict[str, str],
@@ -80,13 +90,15 @@ def command(
     namespace: Mapping[str, Any] = {}
     if gunicorn:
         found, namespace = _gunicorn(location, settings, run=server == "auto")
-    resolved = _resolve(loaded, flags, namespace)
+    resolved, idle = in_force(loaded, flags, namespace, gunicorn=gunicorn)
+    found["ports"] = (port,) if port else found.get("ports", (DEFAULT_PORT,))
     around = Surroundings(
         lb_idle=lb_idle,
         grace=grace,
         limit_concurrency=limit_concurrency,
         shadowed=shadowed(loaded, resolved.config.health),
         outside=outside(loaded),
+        without_effect=idle,
         **found,
     )
     findings = contradictions(resolved.config, around)
@@ -121,6 +133,7 @@ def _gunicorn(
         "worker_timeout": server.timeout,
         "graceful_timeout": server.graceful_timeout,
         "one_at_a_time": family.name == "sync",
+        "ports": server.ports,
         "threads": server.threads if family.threads else 1 if family.name == "sync" else None,
         "cannot": family.cannot,
         "worker_class": server.worker_class,
@@ -139,22 +152,6 @@ def _threads_of_run() -> int | None:
         return None
     defaults = [option.default for option in run.params if option.name == "threads"]
     return defaults[0] if defaults and isinstance(defaults[0], int) else None
-
-
-def _resolve(app: Any, flags: Mapping[str, str], namespace: Mapping[str, Any]) -> Resolved:
-    """Resolve the options with every source that will count for the app."""
-    given = namespace.get("RESILIENCE")
-    settings: dict[str, dict[str, Any]] = {}
-    for section, values in settings_of(app).items():
-        settings.setdefault(section, {}).update(values)
-    if namespace:
-        from resilience_mw.runner.gunicorn.resolving import variables
-
-        for section, values in variables(namespace).items():
-            settings.setdefault(section, {}).update(values)
-    return resolve(
-        given if isinstance(given, Config) else None, flags=flags, settings=settings or None
-    )
 
 
 def _as_text(app: str, server: str, resolved: Resolved, findings: list[Finding]) -> str:

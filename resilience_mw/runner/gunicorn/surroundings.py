@@ -27,6 +27,7 @@ class Server:
     timeout: float
     graceful_timeout: float
     threads: int
+    ports: tuple[int, ...]
     worker_class: str
     family: Family
     namespace: Mapping[str, Any]
@@ -75,6 +76,7 @@ def read(location: str | None, arguments: list[str]) -> Server:
     return Server(
         location=os.path.relpath(chosen) if os.path.exists(chosen) else chosen,
         threads=cfg.threads,
+        ports=tuple(where[1] for where in cfg.address if isinstance(where, tuple)),
         worker_class=str(cfg.worker_class_str),
         family=family,
         namespace=namespace,
