@@ -72,6 +72,8 @@ class Lifespan:
             if answered:
                 for apart in self._apart:
                     apart.close()
+            elif self._apart:
+                self._advance(State.READY)  # no request need ever come before a probe apart
 
     def without(self) -> None:
         """Count as started at the first request, on a server or for an app without lifespan."""

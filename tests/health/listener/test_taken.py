@@ -1,0 +1,45 @@
+"""A port that cannot be had is one clear error, and the server does not start."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from benchmarks.process import HOST, ServerError, free_port
+
+from .launching import KINDS, launch
+from .probing import Port
+
+NOT = "health.port must be free, or 0 = off, got '127.0.0.1', port"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "uvicorn",
+        "gunicorn sync, two workers",
+        "gunicorn gthread, preloaded",
+        "gunicorn asgi",
+        "gunicorn uvicorn-worker",
+        "our runner",
+        "our runner, two workers",
+        "our adapter, gthread",
+        "our adapter, asgi",
+        "our adapter, uvicorn-worker",
+    ],
+)
+def test_a_port_that_somebody_else_has(kind):
+    """The message names the option, the address and the reason."""
+    port = Port(free_port())
+    with socket.create_server((HOST, port.port)), pytest.raises(ServerError) as caught:
+        launch(kind, port)
+    message = str(caught.value)
+    assert f"{NOT} {port.port}: Address already in use" in message
+    assert "ended with" in message.splitlines()[0]
+    assert "ended with 0" not in message
+
+
+def test_kinds_are_known():
+    """The list above names what there is."""
+    assert "our runner" in KINDS
