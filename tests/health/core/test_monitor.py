@@ -1,0 +1,279 @@
+"""What the monitor makes of what checks do."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from resilience_mw.health import Check, CheckFailed, Monitor
+from tests.health.core.waiting import asking, only, until
+
+
+def passes() -> None:
+    """Pass."""
+
+
+def says_no() -> bool:
+    return False
+
+
+def fails() -> None:
+    raise CheckFailed("status 500")
+
+
+def breaks() -> None:
+    raise ValueError("password is hunter2")
+
+
+async def hangs() -> None:
+    await asyncio.Event().wait()
+
+
+async def passes_later() -> None:
+    await asyncio.sleep(0)
+
+
+async def breaks_later() -> None:
+    raise ZeroDivisionError
+
+
+def leaves() -> None:
+    raise SystemExit(3)
+
+
+def blocks() -> None:
+    threading.Event().wait(30)
+
+
+def returns_coroutine() -> object:
+    return passes_later()
+
+
+@pytest.mark.parametrize(
+    ("probe", "reason"),
+    [
+        (passes, ""),
+        (passes_later, ""),
+        (returns_coroutine, ""),
+        (says_no, "returned False"),
+        (fails, "status 500"),
+        (breaks, "ValueError"),
+        (breaks_later, "ZeroDivisionError"),
+        (leaves, "SystemExit"),
+        (hangs, "timeout"),
+        (blocks, "timeout"),
+    ],
+)
+def test_every_end_has_its_reason(probe: Callable[[], object], reason: str):
+    """It passes unless it raises, returns False or takes too long; no text of an error is kept."""
+    with asking({"db": Check(probe, timeout=0.1, interval=60)}) as monitor:
+        until(lambda: only(monitor).observed_at)
+        result = only(monitor)
+    assert (result.name, result.reason, result.passing) == ("db", reason, not reason)
+    assert monitor.ready is not bool(reason)
+    assert result.since <= time.time()
+
+
+def test_what_was_not_asked_yet_does_not_pass():
+    """An instance that does not know is not ready, if it depends on that."""
+    assert Monitor({"db": passes}).ready is False
+    assert only(Monitor({"db": passes})).reason == "not asked yet"
+    assert Monitor({"db": Check(passes, critical=False)}).ready is True
+    assert Monitor({}).ready is True
+
+
+def test_only_critical_checks_count():
+    """The others are shown, and that is all."""
+    checks = {"db": Check(passes, interval=0.01), "mail": Check(fails, critical=False)}
+    with asking(checks) as monitor:
+        until(lambda: all(result.observed_at for result in monitor.results()))
+        assert monitor.ready
+        assert [result.passing for result in monitor.results()] == [True, False]
+
+
+def test_fall_and_rise():
+    """So many in a row turn it; the first answer counts at once."""
+    answers = iter([True, False, False, True, False, False, False, True, True, *[True] * 1000])
+    seen = []
+
+    def probe() -> bool:
+        seen.append(only(monitor).passing)
+        return next(answers)
+
+    monitor = Monitor({"db": Check(probe, fall=3, rise=2, interval=0.005, timeout=5)})
+    monitor.start()
+    until(lambda: len(seen) > 10)
+    monitor.close()
+    # What was known before each ask.
+    assert seen[:10] == [False, True, True, True, True, True, True, False, False, True]
+
+
+def test_a_check_that_hangs_is_asked_once_at_a_time():
+    """While it hangs no second one is started, and it recovers when it returns."""
+    running, most, asked = 0, 0, 0
+    release = threading.Event()
+
+    def probe() -> None:
+        nonlocal running, most, asked
+        asked += 1
+        running += 1
+        most = max(most, running)
+        release.wait(30)
+        running -= 1
+
+    with asking({"db": Check(probe, interval=0.01, timeout=0.01)}) as monitor:
+        until(lambda: only(monitor).reason == "timeout")
+        first = only(monitor).observed_at
+        until(lambda: only(monitor).observed_at != first)
+        assert asked == 1
+        release.set()
+        until(lambda: monitor.ready)
+    assert most == 1
+
+
+@pytest.mark.parametrize("probe", [hangs, blocks])
+def test_a_thousand_rounds_of_hanging_leak_nothing(probe: Callable[[], object]):
+    """Neither threads nor tasks; and the check beside it goes on."""
+    beside = itertools.count()
+    checks = {
+        "hangs": Check(probe, interval=0.0005, timeout=0.0005, critical=False),
+        "beside": Check(lambda: next(beside) >= 0, interval=0.0005),
+    }
+    rounds = itertools.count()
+    with asking(checks) as monitor:
+        until(lambda: monitor.ready and monitor.results()[0].observed_at)
+        threads = threading.active_count()
+        last = None
+        while next(rounds) < 1000:
+            until(lambda: monitor.results()[0].observed_at != last)  # noqa: B023
+            last = monitor.results()[0].observed_at
+        assert threading.active_count() == threads
+        assert monitor.ready
+        gc.collect()
+        tasks = [thing for thing in gc.get_objects() if isinstance(thing, asyncio.Task)]
+        assert len([task for task in tasks if not task.done()]) <= 5
+    assert next(beside) > 500
+
+
+def test_a_slow_check_holds_up_nobody_who_reads():
+    """Reading is as quick while everything hangs as while nothing is asked."""
+    with asking({"db": Check(blocks, timeout=5)}) as monitor:
+        began = time.perf_counter()
+        for _ in range(1000):
+            assert monitor.ready is False
+        assert time.perf_counter() - began < 1.0
+
+
+def test_old_answers_count_for_nothing(monkeypatch: pytest.MonkeyPatch):
+    """A process that stood still for long does not say what was true before."""
+    with asking({"db": Check(passes, interval=1)}) as monitor:
+        until(lambda: monitor.ready)
+    later = time.monotonic() + 3600
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    assert monitor.ready is False
+    assert only(monitor).reason == "not asked lately"
+
+
+def test_starts_are_moved_by_jitter():
+    """By up to half of its share of the interval to either side."""
+    began: list[float] = []
+    check = Check(lambda: began.append(time.monotonic()), interval=0.02, jitter=1.0)
+    with asking({"db": check}):
+        until(lambda: len(began) > 30)
+    pauses = [later - before for before, later in itertools.pairwise(began)]
+    assert max(pauses) - min(pauses) > 0.005
+    assert min(pauses) >= 0.009
+
+
+def test_each_turn_is_said_once(caplog: pytest.LogCaptureFixture):
+    """At a warning when it fails, without the text of the error; and when it is over."""
+    caplog.set_level(logging.INFO, "resilience_mw")
+    broken = threading.Event()
+
+    def probe() -> None:
+        next(asked)
+        if broken.is_set():
+            breaks()
+
+    asked = itertools.count()
+    with asking({"db": Check(probe, interval=0.005)}) as monitor:
+        until(lambda: monitor.ready)
+        broken.set()
+        until(lambda: not monitor.ready)
+        seen = next(asked)
+        until(lambda: next(asked) > seen + 20)
+        broken.clear()
+        until(lambda: monitor.ready)
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines == ["health check db fails: ValueError", "health check db passes again"]
+
+
+def test_closing_ends_its_threads():
+    """All of them, and it may begin again."""
+    before = set(threading.enumerate())
+    monitor = Monitor({"db": Check(passes, interval=0.01)})
+    for _ in range(3):
+        monitor.start()
+        monitor.start()
+        until(lambda: monitor.ready)
+        monitor.close()
+        monitor.close()
+        until(lambda: set(threading.enumerate()) <= before)
+    monitor.touch()
+    until(lambda: monitor.ready)
+    monitor.close()
+
+
+def test_dropping_it_ends_its_threads():
+    """Whoever drops a guard has dropped its checks."""
+    before = set(threading.enumerate())
+    kept = [Monitor({"db": Check(passes, interval=0.01)})]
+    kept[0].start()
+    until(lambda: kept[0].ready)
+    kept.clear()
+    gc.collect()
+    until(lambda: set(threading.enumerate()) <= before)
+
+
+def in_child(work: Callable[[], bool]) -> bool:
+    """Whether ``work`` returns True in a forked child."""
+    pid = os.fork()
+    if not pid:
+        code = 1
+        try:
+            code = 0 if work() else 2
+        finally:
+            os._exit(code)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+@pytest.mark.parametrize("touched", [False, True])
+def test_a_forked_child_asks_for_itself(touched: bool):
+    """At once if nobody has asked the parent, as under a preloading server; else when asked."""
+    asked: list[int] = []
+    monitor = Monitor({"db": Check(lambda: asked.append(os.getpid()), interval=0.01)})
+    monitor.start()
+    until(lambda: monitor.ready)
+    if touched:
+        monitor.touch()
+
+    def child() -> bool:
+        if touched:
+            assert monitor.ready is False
+            monitor.touch()
+        until(lambda: monitor.ready and os.getpid() in asked)
+        return True
+
+    assert in_child(child)
+    running = [thread for thread in threading.enumerate() if thread.name == "resilience-mw-health"]
+    assert bool(running) is touched  # a process that only forks has none
+    monitor.close()
