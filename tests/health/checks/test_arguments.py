@@ -19,6 +19,7 @@ BAD_URLS = {
     "http://[::1/": "must be a URL",
     "http://-host/": "host must be a name or an IP address",
     "http://a..b/": "host must be a name or an IP address",
+    f"http://{'ü' * 64}/": "host must be a name or an IP address",
     "http://ho st/": "no blanks or control characters",
     "http://host/\r\nX: y": "no blanks or control characters",
     "http://host/ü": "must be percent-encoded",

@@ -95,6 +95,15 @@ def test_without_a_limit_it_is_the_machine(machine):
     assert memory_used(machine.root) == expected
 
 
+def test_a_hierarchy_that_we_are_not_in_limits_nothing(machine):
+    """Mounted all the same."""
+    machine.v1()
+    machine.group1("", 100 * MIB, 100 * MIB)
+    machine.file("proc/self/cgroup", "3:cpu:/other\n")
+    memory = psutil.virtual_memory()
+    assert memory_used(machine.root) == pytest.approx(1 - memory.available / memory.total, abs=0.2)
+
+
 def test_more_inactive_than_used_is_nothing_used(machine):
     """The figures are not read at one moment."""
     machine.v2()
