@@ -27,7 +27,8 @@ def from_spec(text: str) -> Check:
     ``http://host/page``        `UpstreamCheck`; so are ``https://``, ``http+unix://`` and
                                 ``unix:/path/of/socket:/page``
     ``tcp://host:port``         `TcpCheck`
-    ``redis://host:port/0``     `RedisCheck`; so is ``rediss://``
+    ``redis://host:port/0``     `RedisCheck`; so are ``rediss://`` and
+                                ``redis+unix:///path/of/socket``
     ``disk:/path``              `DiskCheck`; ``disk:/path?min_free=0.1`` sets the share
     ``memory:``                 `MemoryCheck`; ``memory:?max_used=0.9`` sets the share
     ``django:alias``            `DjangoDatabaseCheck`
@@ -53,6 +54,11 @@ def from_spec(text: str) -> Check:
 def _tcp(text: str) -> Check:
     address = parse_tcp(text, "TcpCheck")
     return TcpCheck(address.host, address.port)
+
+
+def _redis_socket(text: str) -> Check:
+    # What the package calls unix://, which is the beginning of an upstream's address here.
+    return RedisCheck("unix" + text[len("redis+unix") :])
 
 
 def _disk(text: str) -> Check:
@@ -94,6 +100,7 @@ _BUILDERS: dict[str, Callable[[str], Check]] = {
     "tcp": _tcp,
     "redis": RedisCheck,
     "rediss": RedisCheck,
+    "redis+unix": _redis_socket,
     "disk": _disk,
     "memory": _memory,
     "django": _django,

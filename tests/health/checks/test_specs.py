@@ -32,6 +32,7 @@ KINDS = {
     "tcp://[::1]:25": TcpCheck,
     "redis://:secret@cache.internal:6379/0": RedisCheck,
     "rediss://cache.internal": RedisCheck,
+    "redis+unix:///run/redis.sock?db=1": RedisCheck,
     "disk:": DiskCheck,
     "disk:/var?min_free=0.1": DiskCheck,
     "memory:": MemoryCheck,
@@ -71,6 +72,11 @@ def test_an_upstream_is_asked(peer):
 def test_a_port_is_asked(peer):
     """With its number."""
     assert ask(from_spec(f"tcp://{peer().address}")) == PASSED
+
+
+def test_a_socket_of_redis_is_asked(tmp_path):
+    """Nobody has made this one."""
+    assert ask(from_spec(f"redis+unix://{tmp_path}/redis.sock")) == "no socket"
 
 
 def test_attributes():
