@@ -26,6 +26,11 @@ def start_thread(run: Callable[[], None]) -> None:
     original("_thread", "start_new_thread")(run, ())
 
 
+def new_lock() -> Any:
+    """Return a lock for real threads."""
+    return original("_thread", "allocate_lock")()
+
+
 class Poller:
     """Waits until descriptors become ready: ``poll`` where there is one, else ``select``."""
 

@@ -13,7 +13,7 @@ from ...config import Health
 from ...core.health import HealthPolicy
 from ...exceptions import ConfigError
 from .listener import Listener
-from .native import original, start_thread
+from .native import new_lock, original, start_thread
 from .place import Place, forking_worker, is_serving, place
 
 DID_NOT_START = 3
@@ -27,6 +27,8 @@ logger = logging.getLogger("resilience_mw")
 _listeners: dict[int, Listener] = {}
 _users: dict[int, list[OutOfBand]] = {}
 _armed: weakref.WeakSet[OutOfBand] = weakref.WeakSet()
+_turns = new_lock()
+"""Two listeners in one process would take each other's locks away."""
 
 
 class OutOfBand:
@@ -52,15 +54,16 @@ class OutOfBand:
         """
         _armed.discard(self)
         port = self.options.port
-        users = _users.setdefault(port, [])
-        listener = _listeners.get(port)
-        if listener is None:
-            listener = _listeners[port] = Listener(self.options)
-            users[:] = [self]
-            listener.start((self.policy,))
-        elif self not in users:
-            users.append(self)
-            listener.group.policies = tuple(user.policy for user in users)
+        with _turns:
+            users = _users.setdefault(port, [])
+            listener = _listeners.get(port)
+            if listener is None:
+                listener = _listeners[port] = Listener(self.options)
+                users[:] = [self]
+                listener.start((self.policy,))
+            elif self not in users:
+                users.append(self)
+                listener.group.policies = tuple(user.policy for user in users)
         if loop is not None:
             listener.heartbeat.start(loop)
 
@@ -87,16 +90,17 @@ class OutOfBand:
         """Answer no more for this app; the last one takes the listener with it."""
         _armed.discard(self)
         port = self.options.port
-        users = _users.get(port, [])
-        if self not in users:
-            return
-        users.remove(self)
-        listener = _listeners[port]
-        if users:
-            listener.group.policies = tuple(user.policy for user in users)
-        else:
-            del _listeners[port]
-            listener.close()
+        with _turns:
+            users = _users.get(port, [])
+            if self not in users:
+                return
+            users.remove(self)
+            listener = _listeners[port]
+            if users:
+                listener.group.policies = tuple(user.policy for user in users)
+            else:
+                del _listeners[port]
+                listener.close()
 
 
 def _await_server(reference: weakref.ref[OutOfBand]) -> Callable[[], None]:
@@ -120,6 +124,8 @@ def _await_server(reference: weakref.ref[OutOfBand]) -> Callable[[], None]:
 
 def _in_child() -> None:
     """Leave the parent's listeners to it, and begin those that were waiting for this fork."""
+    global _turns
+    _turns = new_lock()  # another thread of the parent may hold the old one
     for listener in _listeners.values():
         listener.abandon()
     _listeners.clear()

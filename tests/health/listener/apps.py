@@ -1,13 +1,11 @@
-"""Apps that can be kept as busy as a test wants."""
+"""ASGI apps that can be kept as busy as a test wants."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import time
-from collections.abc import Iterable
 from typing import Any
-from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -53,21 +51,7 @@ async def bare(scope: Any, receive: Any, send: Any) -> None:
     await PlainTextResponse(str(os.getpid()))(scope, receive, send)
 
 
-def threads(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-    """Hold a thread of the server: asleep, or computing."""
-    asked = dict(parse_qsl(environ["QUERY_STRING"], keep_blank_values=True))
-    seconds = float(asked.get("seconds", 0))
-    if "compute" in asked:
-        spin(seconds)
-    else:
-        time.sleep(seconds)
-    body = str(os.getpid()).encode()
-    start_response("200 OK", [("Content-Length", str(len(body)))])
-    return [body]
-
-
 routes = [Route("/block", block), Route("/occupy", occupy), Route("/", work)]
 unprotected = Starlette(routes=routes)
 asgi = protect(Starlette(routes=routes))
 unaware = protect(bare, interface="asgi")
-wsgi = protect(threads, interface="wsgi")

@@ -13,7 +13,7 @@ from benchmarks.servers import granian, gunicorn, hypercorn, start, uvicorn, wai
 from .probing import Port
 
 APPS = "tests.health.listener.apps"
-ASGI, WSGI = f"{APPS}:asgi", f"{APPS}:wsgi"
+ASGI, WSGI = f"{APPS}:asgi", f"{APPS}_wsgi:wsgi"
 
 SHORT = {"RESILIENCE_RUNNER_DRAIN_DELAY": "1", "RESILIENCE_RUNNER_SHUTDOWN_TIMEOUT": "3"}
 
