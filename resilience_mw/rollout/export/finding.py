@@ -1,0 +1,53 @@
+"""Find the roll-out in an app."""
+
+from __future__ import annotations
+
+import inspect
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...core.rollout import RolloutPolicy, RolloutRule, Share
+from ...exceptions import ConfigError
+from ...runner.wrap import _attributes, _walk
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """What a `RolloutMiddleware` was told."""
+
+    rules: Sequence[RolloutRule]
+    server_name: str
+    shares: Mapping[str, Share] | None
+    """Those in force; ``None`` = it is not made yet, or its store could not be read."""
+
+
+def rollout_of(app: Any) -> Rollout:
+    """Return the one roll-out that stands in ``app``.
+
+    Raises:
+        ConfigError: there is none, or there are several.
+    """
+    found = list(_rollouts(app))
+    if len(found) != 1:
+        count = "none" if not found else len(found)
+        raise ConfigError(f"the app must have one RolloutMiddleware in it, got {count}")
+    return found[0]
+
+
+def _rollouts(app: Any) -> Iterator[Rollout]:
+    for node in _walk(app):
+        own = _attributes(node)
+        for policy in own.get("policies") or ():
+            if isinstance(policy, RolloutPolicy):
+                rules = [lane.rule for lane in policy.lanes]
+                yield Rollout(rules, policy.server_name, policy.shares if policy.synced else None)
+        # Starlette makes its middlewares when it starts.
+        if own.get("middleware_stack") is None:
+            for entry in own.get("user_middleware") or ():
+                kind, options = getattr(entry, "cls", None), getattr(entry, "kwargs", {})
+                if inspect.isclass(kind) and kind.__name__ == "RolloutMiddleware":
+                    yield Rollout(
+                        options["rules"], options.get("server_name") or socket.gethostname(), None
+                    )
