@@ -7,8 +7,8 @@
 | waiting for the response's head | `timeout`, the request's deadline |
 | streaming the response | `idle_timeout` |
 
-Whoever ends it cancels one scope around everything, and with it the request to the upstream: its
-connection is closed, which is the only way to tell an HTTP/1 server that nobody waits any more.
+Whatever ends it closes the connection to the upstream, which is the only way to tell an HTTP/1
+server that nobody waits any more.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, cast
+from collections.abc import AsyncGenerator, Coroutine
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import httpcore
@@ -25,8 +25,11 @@ import httpcore
 from ...asgi.exchange import send_reply
 from ...context import remaining
 from ...core.exchange import Reply
-from ...types import Message, Receive, Scope, Send
-from .errors import NO_CONNECTION, TIMEOUT, ClientGone, UpstreamLost, UpstreamUnreachable
+from ...types import Receive, Scope, Send
+from .asgi_body import RequestBody
+from .asgi_stream import LAST_CHUNK, Stream
+from .asgi_waits import Waits, calling
+from .errors import NO_CONNECTION, ClientGone, UpstreamLost, UpstreamUnreachable
 from .failures import FAILURES, is_outage, reply_for, words
 from .headers import Fields, Framing, response_fields
 from .incoming import SAFE, to
@@ -43,45 +46,48 @@ class Call:
         self.proxy = proxy
         self.upstream = proxy.upstream
         self.scope = scope
-        self.receive = receive
         self.send = send
         left = remaining()
         self.ends = math.inf if left is None else anyio.current_time() + left
         """When the response must have begun, in the loop's time."""
-        self.cancel = anyio.CancelScope(deadline=self.ends)
-        self.watcher: asyncio.Task[None] | None = None
+        self.waits = Waits(self.ends)
+        self.body = RequestBody(receive, self.waits, self.sent_all, self.answered_early)
+        self.cancel = anyio.CancelScope()
+        self.tasks: list[asyncio.Task[None]] = []
+        """What goes on beside the exchange: the rest of the request, and a look at the client."""
         self.gone = False
         self.started = False
+        self.chunked = False
         self.timeouts: dict[str, float | None] = {
             "connect": self.upstream.connect_timeout,
-            "read": self.upstream.timeout,
+            "read": None,  # until the response begins, the deadline counts
             "write": self.upstream.idle_timeout,
         }
 
     async def run(self, method: bytes, target: bytes, head: Fields, framing: Framing) -> None:
         """Send the request, and pass the response on."""
-        first = await self.receive()
-        if first["type"] != "http.request":
+        try:
+            empty = await self.body.peek()
+        except ClientGone:
             return
-        body = RequestBody(self, first)
         if framing.length is not None:
             head.append((b"content-length", b"%d" % framing.length))
-        elif framing.chunked or not body.is_empty:  # HTTP/2 bodies need no bounds
+        elif framing.chunked or not empty:  # HTTP/2 bodies need no bounds
+            self.chunked = True
             head.append((b"transfer-encoding", b"chunked"))
         request = httpcore.Request(
             method,
             to(self.upstream, target),
             headers=head,
-            content=body,
+            content=self.body,
             extensions={"timeout": self.timeouts},
         )
-        if body.is_empty:
-            self.sent_all()
         try:
             reply = await self._exchange(request)
         finally:
-            if self.watcher is not None:
-                self.watcher.cancel()
+            self.body.close()
+            for task in self.tasks:
+                task.cancel()
         if reply is not None and not self.gone:
             await send_reply(reply, self.scope, self.send)
 
@@ -95,7 +101,7 @@ class Call:
                 if not await self._slot(pool.slots):
                     return self._unreachable(NO_CONNECTION, "all connections are taken")
                 try:
-                    response = await pool.http.handle_async_request(request)
+                    response = await self._begin(pool.http, request)
                     self.proxy.reach.answered()
                     await self._answer(response)
                     return None
@@ -114,22 +120,37 @@ class Call:
         if self.started:
             raise UpstreamLost(f"{self.upstream.url}: {words(failure or TimeoutError())}") from None
         if failure is None:
-            return self._unreachable(TIMEOUT, "no answer in time")
+            return None
         if is_outage(failure):
             self.proxy.reach.failed(words(failure))
         return self._unreachable(reply_for(failure), words(failure))
+
+    async def _begin(
+        self, http: httpcore.AsyncConnectionPool, request: httpcore.Request
+    ) -> httpcore.Response:
+        calling.set(self.waits)
+        try:
+            with anyio.CancelScope(shield=True):
+                response = await http.handle_async_request(request)
+        except asyncio.CancelledError:
+            # Not even a shield keeps off who cancels a task as such.
+            if self.waits.stream is not None:
+                self.waits.stream.abort()
+            raise
+        return response
 
     async def _slot(self, slots: anyio.Semaphore) -> bool:
         with contextlib.suppress(anyio.WouldBlock):
             slots.acquire_nowait()
             return True
-        with anyio.move_on_after(self.upstream.connect_timeout):
+        patience = min(self.upstream.connect_timeout, self.ends - anyio.current_time())
+        with anyio.move_on_after(patience):
             await slots.acquire()
             return True
         return False
 
     async def _answer(self, response: httpcore.Response) -> None:
-        self.cancel.deadline = math.inf
+        self.waits.deadline = math.inf
         self.timeouts["read"] = self.upstream.idle_timeout
         if response.status < 200:
             raise httpcore.RemoteProtocolError("it switched protocols unasked")
@@ -141,7 +162,6 @@ class Call:
                 "headers": response_fields(response.headers),
             }
         )
-        self.watch()  # of a request that was not read to its end
         body = cast(AsyncGenerator[bytes, None], response.aiter_stream())
         async with contextlib.aclosing(body) as chunks:
             async for chunk in chunks:
@@ -158,43 +178,37 @@ class Call:
     def sent_all(self) -> None:
         """Note that the request has been read: the upstream's time begins, and nothing but a
         disconnect can come from the client."""
-        self.cancel.deadline = min(self.ends, anyio.current_time() + self.upstream.timeout)
-        self.watch()
+        if not self.started:
+            self.waits.deadline = min(self.ends, anyio.current_time() + self.upstream.timeout)
+        self._beside(self._until_gone())
 
-    def watch(self) -> None:
-        """Listen for the client's leaving, from now on."""
-        if self.watcher is None:
-            self.watcher = asyncio.ensure_future(self._watch())
+    def answered_early(self, stream: Stream) -> None:
+        """Go on sending while the answer is read; see `asgi_stream`."""
+        self._beside(self._send_rest(stream))
 
-    async def _watch(self) -> None:
-        while (await self.receive())["type"] != "http.disconnect":
+    def _beside(self, work: Coroutine[Any, Any, None]) -> None:
+        self.tasks.append(asyncio.ensure_future(work))
+
+    async def _until_gone(self) -> None:
+        while (await self.body.message())["type"] != "http.disconnect":
             pass
+        self._leave()
+
+    def _leave(self) -> None:
         self.gone = True
+        self.waits.leave()
         self.cancel.cancel()
 
-
-class RequestBody:
-    """The request's body as httpcore reads it: chunk by chunk, as the client sends them."""
-
-    def __init__(self, call: Call, first: Message) -> None:
-        self._call = call
-        self._first: Message | None = first
-        self._done = self.is_empty = not first.get("body") and not first.get("more_body")
-
-    def __aiter__(self) -> RequestBody:
-        return self
-
-    async def __anext__(self) -> bytes:
-        while not self._done:
-            message, self._first = self._first, None
-            if message is None:
-                message = await self._call.receive()
-            if message["type"] != "http.request":
-                raise ClientGone
-            if not message.get("more_body"):
-                self._done = True
-                self._call.sent_all()
-            if message.get("body"):
-                chunk: bytes = message["body"]
-                return chunk
-        raise StopAsyncIteration
+    async def _send_rest(self, stream: Stream) -> None:
+        try:
+            await stream.feed(stream.unsent)
+            async for chunk in self.body.rest():
+                framed = b"%x\r\n%s\r\n" % (len(chunk), chunk) if self.chunked else chunk
+                await stream.feed(framed)
+            if self.chunked and not stream.sent_last_chunk:
+                await stream.feed(LAST_CHUNK)
+        except ClientGone:
+            self._leave()
+        except httpcore.WriteError:
+            if not self.body.done:  # the upstream wants no more of it, but its answer counts
+                await self._until_gone()

@@ -9,6 +9,7 @@ import weakref
 import anyio
 import httpcore
 
+from .asgi_stream import Network
 from .upstream import Upstream
 
 
@@ -26,6 +27,7 @@ class Pool:
             max_connections=None,
             max_keepalive_connections=None,
             keepalive_expiry=upstream.keep_alive,
+            network_backend=Network(),
         )
 
 

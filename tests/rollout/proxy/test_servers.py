@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -189,3 +190,33 @@ def test_bodies_pass_in_constant_memory(launch, app, size, serve, upstream):
     download(server, size, pause=0.5)
     upload(server, size)
     assert most_memory(server) - before < 12 * MEBIBYTE
+
+
+ASGI = {name: launch for name, (launch, app) in STREAMING.items() if app == "asgi"}
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the kernel keeps no peak")
+@pytest.mark.parametrize("launch", ASGI.values(), ids=ASGI)
+def test_both_ways_at_once_in_constant_memory(launch, serve, upstream):
+    """What comes back while it is being sent."""
+    server = serve(launch(FRONTS + "asgi", env={"UPSTREAM": upstream.url}))
+    echo(server, 2)
+    before = most_memory(server)
+    echo(server, 32)
+    assert most_memory(server) - before < 12 * MEBIBYTE
+
+
+def echo(server: Server, mebibytes: int) -> None:
+    """Send so much, and read it back at the same time."""
+    size = mebibytes * MEBIBYTE
+
+    def send() -> None:
+        for _ in range(mebibytes):
+            client.sendall(b"x" * MEBIBYTE)
+
+    with socket.create_connection((server.host, server.port), timeout=60) as client:
+        client.sendall(head("POST", "/duplex", f"Content-Length: {size}"))
+        sending = threading.Thread(target=send)
+        sending.start()
+        assert sum(data.count(b"x") for data in received(client)) >= size
+        sending.join()

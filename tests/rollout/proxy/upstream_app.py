@@ -124,7 +124,19 @@ async def various(scope: Any, receive: Any, send: Any, asked: Any) -> None:
     )
 
 
+async def duplex(scope: Any, receive: Any, send: Any, asked: Any) -> None:
+    """Send back each part of the body as it comes."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    more = True
+    while more:
+        message = await receive()
+        more = message.get("more_body", False)
+        body = message.get("body", b"")
+        await send({"type": "http.response.body", "body": body, "more_body": more})
+
+
 HANDLERS = {
+    "/duplex": duplex,
     "/state": state,
     "/upload": upload,
     "/download": download,
