@@ -12,14 +12,13 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from benchmarks.load import Target, closed_loop, run
 from benchmarks.pinning import pinned
-from benchmarks.servers import Server, start, uvicorn
+from benchmarks.servers import Server, runner, uvicorn
 from resilience_mw import Config, Limit, protect
 from resilience_mw.core import Gate
 
@@ -54,13 +53,6 @@ def _full() -> Any:
 
 
 full = _full()
-
-
-def runner(app: str, *, http: str, loop: str, cpu: int | None) -> Server:
-    """Our runner."""
-    flags = ["--server", "uvicorn", "--http", http, "--loop", loop]
-    command = [sys.executable, "-m", "resilience_mw", "run", app, *flags]
-    return start(lambda port: [*command, "--port", str(port)], cpu=cpu)
 
 
 class Case(NamedTuple):

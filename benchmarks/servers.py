@@ -25,6 +25,7 @@ __all__ = [
     "granian",
     "gunicorn",
     "hypercorn",
+    "runner",
     "start",
     "uvicorn",
     "waitress",
@@ -128,6 +129,21 @@ def waitress(
     """Waitress, with its default of four threads."""
     flags = [f"--threads={threads}", *args, app]
     return start(lambda port: [*_module("waitress"), f"--listen={HOST}:{port}", *flags], **options)
+
+
+def runner(
+    app: str,
+    *,
+    http: Literal["h11", "httptools"] = "httptools",
+    loop: Literal["asyncio", "uvloop"] = "uvloop",
+    threads: int = 8,
+    args: Sequence[str] = (),
+    **options: Unpack[Options],
+) -> Server:
+    """Our own runner: of Uvicorn for an ASGI app, of Gunicorn for a WSGI app."""
+    flags = ["--http", http, "--loop", loop, "--threads", str(threads), *args, app]
+    command = [*_module("resilience_mw"), "run"]
+    return start(lambda port: [*command, "--host", HOST, "--port", str(port), *flags], **options)
 
 
 def start(

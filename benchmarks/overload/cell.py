@@ -130,6 +130,7 @@ def _measure(machine: Machine, cell: Cell, base: Base, pace: Pace, session: str)
         server=protection.server(workload.interface),
         wrap=protection.wrap,
         args=protection.args,
+        runner=protection.runner,
         front=protection.front,
     ) as running:
         target = running.target(workload.path)

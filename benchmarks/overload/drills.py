@@ -101,6 +101,7 @@ def _measure(machine: Machine, drill: Drill, base: Base, pace: Pace, session: st
         server=protection.server(interface),
         wrap=protection.wrap,
         args=args,
+        runner=protection.runner,
         front=protection.front,
     ) as running:
         meter = Meter(machine, running)

@@ -25,7 +25,9 @@ own runs, at multiples of what *their* server can do unprotected.
 **G** is the most that anyone could serve who has to answer the rest: with L requests offered a
 second, s CPU seconds a request and r a refusal, a full CPU gives G = (1 - L r) / (s - r), and no
 more than the capacity. s and r are measured here: s on the unprotected server in a closed loop, r
-on our own refusals with the only slot taken. Envoy refuses on the generator's CPU and Granian does
+on our own refusals with the only slot taken, on as many connections as an overload keeps open
+(each costs twice as much as with a few, whose data stays in the CPU's caches). Under our own
+runner a refusal is made in the protocol and costs less: it may pass 100 %. Envoy refuses on the generator's CPU and Granian does
 not refuse at all but lets clients wait: neither pays r, so both may pass 100 % of G.
 
 **Goals** of each of our cells. Below capacity: at most 0.1 % refused. Above: at least 98 % of G in

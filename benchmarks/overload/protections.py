@@ -16,6 +16,9 @@ from benchmarks.overload.workloads import APPS, Interface
 from benchmarks.process import Server
 
 OURS = "ours"
+# The same middleware under our runner, which refuses in the protocol: no peer, and no goal of its
+# own.
+RUNNER = "ours-runner"
 
 # WSGI servers get as many threads.
 THREADS = 8
@@ -33,6 +36,7 @@ class Protection:
         wrap: how the app is wrapped, in the words of `benchmarks.apps.protection`.
         args: arguments of the server.
         granian: served by Granian, not by Uvicorn or Gunicorn.
+        runner: Uvicorn or Gunicorn are started by our runner.
         front: behind Envoy.
         interfaces: where it exists.
     """
@@ -42,6 +46,7 @@ class Protection:
     wrap: str = "none"
     args: tuple[str, ...] = ()
     granian: bool = False
+    runner: bool = False
     front: bool = False
     interfaces: tuple[Interface, ...] = ("asgi", "wsgi")
 
@@ -54,6 +59,7 @@ PROTECTIONS = {
     protection.name: protection
     for protection in (
         Protection(OURS, "protect(), defaults", wrap="default"),
+        Protection(RUNNER, "protect() under our runner", wrap="default", runner=True),
         Protection("none", "nothing"),
         Protection("aimd", 'protect(), law "aimd"', wrap="aimd"),
         Protection(
@@ -113,12 +119,14 @@ def serving(
     server: str,
     wrap: str = "none",
     args: tuple[str, ...] = (),
+    runner: bool = False,
     front: bool = False,
 ) -> Iterator[Serving]:
     """Run the app, and end what was started without waiting: its queue may be minutes long."""
     env = {choice.VARIABLE: wrap, work.VARIABLE: str(machine.steps)}
     with contextlib.ExitStack() as stack:
-        running = _launch(server, interface, loop, args, env, machine.server_cpu)
+        started_by = "runner" if runner else server
+        running = _launch(started_by, interface, loop, args, env, machine.server_cpu)
         stack.callback(running.kill)
         proxy = envoy.envoy(running.port, cpu=machine.client_cpu) if front else None
         if proxy is not None:
@@ -135,6 +143,9 @@ def _launch(
     cpu: int | None,
 ) -> Server:
     app = APPS[interface]
+    if server == "runner":
+        own = cast(Literal["asyncio", "uvloop"], "asyncio" if interface == "wsgi" else loop)
+        return servers.runner(app, loop=own, threads=THREADS, args=args, env=env, cpu=cpu)
     if server == "gunicorn":
         return servers.gunicorn(app, threads=THREADS, args=args, env=env, cpu=cpu)
     if interface == "wsgi":
