@@ -22,7 +22,7 @@ NEW = frozenset(("new", "1", "true", "yes", "on"))
 OLD = frozenset(("old", "0", "false", "no", "off"))
 
 
-def tester_token(secret: str, who: str, expires: float) -> str:
+def sign_tester(secret: str, who: str, expires: float) -> str:
     """Return the value of a tester's cookie: who, until when, and a signature over both.
 
     Args:
@@ -34,7 +34,7 @@ def tester_token(secret: str, who: str, expires: float) -> str:
         ConfigError: a value breaks its rule.
 
     Example:
-        >>> tester_token("correct horse battery", "ann", 1900000000)[:14]
+        >>> sign_tester("correct horse battery", "ann", 1900000000)[:14]
         'ann.1900000000'
     """
     checked_secret(secret)
@@ -65,7 +65,7 @@ class Testers:
         header: the name of a header in which a proxy of ours says ``new``, ``old``, or for which
             rules, by name, it shall be the new one.
         trusted: whether a request comes from such a proxy; from anybody else the header is ignored.
-        cookie: the name of a cookie that holds what `tester_token` returned.
+        cookie: the name of a cookie that holds what `sign_tester` returned.
         secret: what that was signed with.
         clock: seconds since the epoch.
     """

@@ -35,7 +35,7 @@ class RolloutMiddleware(Guard):
         variant_header: a response header that says ``new`` or ``old``.
         tester_header: a request header with which a trusted proxy may choose: ``new``, ``old``, or
             names of rules for which it shall be the new stack.
-        tester_cookie: a cookie, signed by `resilience_mw.rollout.tester_token`, for the new stack.
+        tester_cookie: a cookie, signed by `resilience_mw.rollout.sign_tester`, for the new stack.
         tester_secret: what that is signed with, at least 16 characters.
         trusted_proxies: addresses, networks, ``*`` or ``unix``: whose ``tester_header`` and
             ``X-Forwarded-For`` count.

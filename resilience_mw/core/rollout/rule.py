@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Collection
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
@@ -52,7 +52,7 @@ class RolloutRule:
     path: str | None = None
     prefix: str | None = None
     host: str | None = None
-    methods: Sequence[str] = ()
+    methods: Collection[str] = ()
     percent: float = 0.0
     by: By = "server"
     cookie: str | None = None
@@ -97,7 +97,7 @@ class RolloutRule:
     def _check_methods(self) -> None:
         methods: object = self.methods
         right = (
-            isinstance(methods, Sequence | Set)
+            isinstance(methods, Collection)
             and not isinstance(methods, str)
             and all(_is_text(method, _TOKEN) for method in methods)
         )
