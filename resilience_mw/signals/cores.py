@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
+
+from .cgroups import levels, lines
 
 
 def effective_cores(root: str | os.PathLike[str] = "/") -> float:
@@ -36,71 +37,22 @@ def _affinity() -> float:
 
 
 def _quotas(root: Path) -> Iterator[float]:
-    for directory, top, version in _groups(root):
-        while True:
-            quota = _quota_v2(directory) if version == 2 else _quota_v1(directory)
-            if quota is not None and quota > 0.0:
-                yield quota
-            if directory == top:
-                break
-            directory = directory.parent
-
-
-def _groups(root: Path) -> Iterator[tuple[Path, Path, int]]:
-    """Yield (directory of our group, mount point, cgroup version) of each CPU hierarchy."""
-    memberships = dict(_memberships(root))
-    for mounted, mount_point, version in _mounts(root):
-        path = memberships.get(version)
-        if path is None:
-            continue
-        top = root / mount_point.lstrip("/")
-        # A container sees its own group as the root of the mount, and nothing outside of it.
-        inside = mounted == "/" or path == mounted or path.startswith(mounted + "/")
-        below = path.removeprefix(mounted.rstrip("/")).strip("/") if inside else ""
-        if ".." in below.split("/"):
-            below = ""
-        yield top / below, top, version
-
-
-def _memberships(root: Path) -> Iterator[tuple[int, str]]:
-    """Yield (version, path) for this process from `/proc/self/cgroup`."""
-    for line in _lines(root / "proc/self/cgroup"):
-        hierarchy, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if hierarchy == "0" and not controllers:
-            yield 2, path
-        elif "cpu" in controllers.split(","):
-            yield 1, path
-
-
-def _mounts(root: Path) -> Iterator[tuple[str, str, int]]:
-    """Yield (root of the mount, mount point, version) from `/proc/self/mountinfo`."""
-    for line in _lines(root / "proc/self/mountinfo"):
-        before, _, after = line.partition(" - ")
-        fields, kind = before.split(), after.split()
-        if len(fields) < 5 or not kind:
-            continue
-        if kind[0] == "cgroup2":
-            yield _unescape(fields[3]), _unescape(fields[4]), 2
-        elif kind[0] == "cgroup" and "cpu" in kind[-1].split(","):
-            yield _unescape(fields[3]), _unescape(fields[4]), 1
-
-
-def _unescape(path: str) -> str:
-    """Undo mountinfo's octal escapes of space, tab, newline and backslash."""
-    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), path)
+    for directory, version in levels(root, "cpu"):
+        quota = _quota_v2(directory) if version == 2 else _quota_v1(directory)
+        if quota is not None and quota > 0.0:
+            yield quota
 
 
 def _quota_v2(group: Path) -> float | None:
-    fields = " ".join(_lines(group / "cpu.max")).split()
+    fields = " ".join(lines(group / "cpu.max")).split()
     if len(fields) != 2 or fields[0] == "max":
         return None
     return _ratio(fields[0], fields[1])
 
 
 def _quota_v1(group: Path) -> float | None:
-    quota = " ".join(_lines(group / "cpu.cfs_quota_us"))
-    period = " ".join(_lines(group / "cpu.cfs_period_us"))
+    quota = " ".join(lines(group / "cpu.cfs_quota_us"))
+    period = " ".join(lines(group / "cpu.cfs_period_us"))
     return _ratio(quota, period)
 
 
@@ -109,10 +61,3 @@ def _ratio(quota: str, period: str) -> float | None:
         return int(quota) / int(period)
     except (ValueError, ZeroDivisionError):
         return None
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(errors="replace").splitlines()
-    except (OSError, ValueError):
-        return []

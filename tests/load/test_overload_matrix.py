@@ -10,9 +10,9 @@ from benchmarks.overload.workloads import WORKLOADS
 
 
 def test_the_full_plan_has_every_cell_once():
-    """Each combination that exists, none twice: 6 x 2 loops x 7 protections, 2 x 5 for WSGI."""
+    """Each combination that exists, none twice: 6 x 2 loops x 8 protections, 2 x 6 for WSGI."""
     cells = matrix.full().cells
-    assert len(cells) == len(set(cells)) == (6 * 2 * 7 + 2 * 5) * 4 * 2
+    assert len(cells) == len(set(cells)) == (6 * 2 * 8 + 2 * 6) * 4 * 2
 
 
 def test_peers_are_measured_between_our_own_runs():
