@@ -6,6 +6,8 @@ stream there when to give up, and whom for.
 
 from __future__ import annotations
 
+import math
+import socket
 import ssl
 from collections.abc import Callable, Iterable
 from time import monotonic
@@ -14,6 +16,10 @@ from typing import Any, Self
 import httpcore
 
 from .errors import ClientGone
+
+STUCK = 2.0
+"""Seconds without a byte taken until an answer that has come is read instead of writing on: a
+refusal may leave a large request unread."""
 
 LOOK_AROUND = 0.25
 """Seconds between two looks whether the client is still there."""
@@ -62,8 +68,29 @@ class Stream(httpcore.NetworkStream):
         raise httpcore.ReadTimeout("no answer in time")
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Write all of it."""
-        self._stream.write(buffer, timeout)
+        """Write all of it, unless the upstream answers instead of taking it.
+
+        Raises:
+            WriteError: it does; httpcore reads its answer then.
+        """
+        sock = self._stream.get_extra_info("socket")
+        if not isinstance(sock, socket.socket) or isinstance(sock, ssl.SSLSocket):
+            self._stream.write(buffer, timeout)
+            return
+        left = memoryview(buffer)
+        ends = monotonic() + (math.inf if timeout is None else timeout)
+        try:
+            while left:
+                sock.settimeout(min(STUCK, max(0.001, ends - monotonic())))
+                try:
+                    left = left[sock.send(left) :]
+                except TimeoutError:
+                    if self._stream.get_extra_info("is_readable"):
+                        raise httpcore.WriteError("it answers already") from None
+                    if monotonic() >= ends:
+                        raise httpcore.WriteTimeout("it takes nothing") from None
+        except OSError as error:
+            raise httpcore.WriteError(str(error)) from None
 
     def close(self) -> None:
         """Close the connection."""
