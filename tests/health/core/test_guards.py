@@ -13,7 +13,7 @@ from resilience_mw import Config, ConfigError, Health, Limit, asgi, protect, wsg
 from resilience_mw.core import Gate, HealthPolicy, Reply
 from resilience_mw.health import Check, Monitor
 from tests.asgi import harness
-from tests.health.core.waiting import until
+from tests.health.core.waiting import in_child, until
 from tests.wsgi.harness import call
 
 
@@ -131,6 +131,26 @@ def test_a_blocked_loop_fails_its_own_checks_only(loop: str):
         await life.say("shutdown")
 
     harness.run(main(), loop)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_an_app_that_forks_goes_on():
+    """Though nobody has probed it yet, it serves: it has an event loop."""
+
+    async def probe() -> None:
+        await asyncio.sleep(0)
+
+    guard = asgi.HealthMiddleware(hello, checks={"db": Check(probe, interval=0.01)})
+
+    async def main() -> None:
+        life = Life(guard)
+        await life.say("startup")
+        await harness.until(lambda: monitor_of(guard).ready)
+        assert in_child(lambda: not monitor_of(guard).ready)
+        await harness.until(lambda: monitor_of(guard).ready)
+        await life.say("shutdown")
+
+    harness.run(main())
 
 
 def ahead_status(guard: asgi.Guard) -> int:

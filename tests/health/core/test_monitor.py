@@ -6,10 +6,10 @@ import asyncio
 import gc
 import itertools
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -216,64 +216,49 @@ def test_each_turn_is_said_once(caplog: pytest.LogCaptureFixture):
     assert lines == ["health check db fails: ValueError", "health check db passes again"]
 
 
-def test_closing_ends_its_threads():
-    """All of them, and it may begin again."""
-    before = set(threading.enumerate())
-    monitor = Monitor({"db": Check(passes, interval=0.01)})
-    for _ in range(3):
-        monitor.start()
-        monitor.start()
+class Tier(Check):
+    """Asks a next tier that says what it is told to."""
+
+    status: int | None = None
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(self._ask, **options)
+        self.says: int | None = 200
+
+    def _ask(self) -> None:
+        self.status = self.says
+        if self.status is None:
+            raise CheckFailed("refused")
+        if self.status != 200:
+            raise CheckFailed(f"status {self.status}")
+
+
+def test_the_newest_status_is_forwarded(monkeypatch: pytest.MonkeyPatch):
+    """Whatever it is, before hysteresis; and nothing, where there was no answer or it is old."""
+    tier = Tier(interval=0.01, fall=1000)
+    with asking({"db": passes, "up": tier}, forward="up") as monitor:
+        for status in (200, 500, None, 301, 200):
+            tier.says = status
+            until(lambda: monitor.forwarded == status)  # noqa: B023
+        assert monitor.results()[1].passing
+        assert monitor.results()[1].status == 200
+    later = time.monotonic() + 10
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    assert monitor.forwarded is None
+    assert Monitor({"up": tier}).forwarded is None
+    assert Monitor({"up": tier}, forward="up").forwarded is None
+
+
+def test_a_fault_of_ours_is_no_pass(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """It is logged, and the check counts as failing until it can be asked again."""
+    check = Check(passes, interval=0.01)
+    with asking({"db": check}) as monitor:
         until(lambda: monitor.ready)
-        monitor.close()
-        monitor.close()
-        until(lambda: set(threading.enumerate()) <= before)
-    monitor.touch()
-    until(lambda: monitor.ready)
-    monitor.close()
-
-
-def test_dropping_it_ends_its_threads():
-    """Whoever drops a guard has dropped its checks."""
-    before = set(threading.enumerate())
-    kept = [Monitor({"db": Check(passes, interval=0.01)})]
-    kept[0].start()
-    until(lambda: kept[0].ready)
-    kept.clear()
-    gc.collect()
-    until(lambda: set(threading.enumerate()) <= before)
-
-
-def in_child(work: Callable[[], bool]) -> bool:
-    """Whether ``work`` returns True in a forked child."""
-    pid = os.fork()
-    if not pid:
-        code = 1
-        try:
-            code = 0 if work() else 2
-        finally:
-            os._exit(code)
-    return os.waitpid(pid, 0)[1] == 0
-
-
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-@pytest.mark.parametrize("touched", [False, True])
-def test_a_forked_child_asks_for_itself(touched: bool):
-    """At once if nobody has asked the parent, as under a preloading server; else when asked."""
-    asked: list[int] = []
-    monitor = Monitor({"db": Check(lambda: asked.append(os.getpid()), interval=0.01)})
-    monitor.start()
-    until(lambda: monitor.ready)
-    if touched:
-        monitor.touch()
-
-    def child() -> bool:
-        if touched:
-            assert monitor.ready is False
-            monitor.touch()
-        until(lambda: monitor.ready and os.getpid() in asked)
-        return True
-
-    assert in_child(child)
-    running = [thread for thread in threading.enumerate() if thread.name == "resilience-mw-health"]
-    assert bool(running) is touched  # a process that only forks has none
-    monitor.close()
+        monkeypatch.setattr(check, "timeout", "soon")
+        until(lambda: not monitor.ready)
+        assert only(monitor).reason == "not asked"
+        monkeypatch.undo()
+        until(lambda: monitor.ready)
+    assert "health check db could not be asked" in caplog.text

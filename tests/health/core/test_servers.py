@@ -36,6 +36,8 @@ def get(server: Server, path: str) -> tuple[int, str]:
         connection.request("GET", path)
         response = connection.getresponse()
         return response.status, response.read().decode()
+    except ConnectionError:
+        return 0, "closed"  # some servers do so while they start
     finally:
         connection.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -37,3 +38,15 @@ def only(monitor: Monitor) -> CheckResult:
     """Return what is known of the only check."""
     (result,) = monitor.results()
     return result
+
+
+def in_child(work: Callable[[], bool]) -> bool:
+    """Whether ``work`` returns True in a forked child."""
+    pid = os.fork()
+    if not pid:
+        code = 1
+        try:
+            code = 0 if work() else 2
+        finally:
+            os._exit(code)
+    return os.waitpid(pid, 0)[1] == 0

@@ -1,0 +1,82 @@
+"""When a monitor begins and ends, and what a fork makes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import threading
+
+import pytest
+
+from resilience_mw.health import Check, Monitor
+from tests.health.core.waiting import in_child, only, until
+
+
+def passes() -> None:
+    """Pass."""
+
+
+async def passes_later() -> None:
+    await asyncio.sleep(0)
+
+
+def test_closing_ends_its_threads():
+    """All of them, and it may begin again."""
+    before = set(threading.enumerate())
+    monitor = Monitor({"db": Check(passes, interval=0.01)})
+    for _ in range(3):
+        monitor.start()
+        monitor.start()
+        until(lambda: monitor.ready)
+        monitor.close()
+        monitor.close()
+        until(lambda: set(threading.enumerate()) <= before)
+    monitor.touch()
+    until(lambda: monitor.ready)
+    monitor.close()
+
+
+def test_dropping_it_ends_its_threads():
+    """Whoever drops a guard has dropped its checks."""
+    before = set(threading.enumerate())
+    kept = [Monitor({"db": Check(passes, interval=0.01)})]
+    kept[0].start()
+    until(lambda: kept[0].ready)
+    kept.clear()
+    gc.collect()
+    until(lambda: set(threading.enumerate()) <= before)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+@pytest.mark.parametrize("touched", [False, True])
+def test_a_forked_child_asks_for_itself(touched: bool):
+    """At once if nobody has asked the parent, as under a preloading server; else when asked."""
+    asked: list[int] = []
+    monitor = Monitor({"db": Check(lambda: asked.append(os.getpid()), interval=0.01)})
+    monitor.start()
+    until(lambda: monitor.ready)
+    if touched:
+        monitor.touch()
+
+    def child() -> bool:
+        if touched:
+            assert monitor.ready is False
+            monitor.touch()
+        until(lambda: monitor.ready and os.getpid() in asked)
+        return True
+
+    assert in_child(child)
+    running = [thread for thread in threading.enumerate() if thread.name == "resilience-mw-health"]
+    assert bool(running) is touched  # a process that only forks has none
+    monitor.close()
+
+
+def test_a_loop_that_has_ended_fails_what_runs_in_it():
+    """An app's pools are of no use in another loop, so nobody tries."""
+    loop = asyncio.new_event_loop()
+    loop.close()
+    monitor = Monitor({"db": Check(passes_later, interval=0.01)})
+    monitor.start(loop)
+    until(lambda: only(monitor).reason == "no event loop")
+    monitor.close()
