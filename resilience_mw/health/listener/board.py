@@ -21,7 +21,7 @@ from pathlib import Path
 from ...exceptions import ConfigError
 
 _SLOT = struct.Struct("=qqd????4x")
-_HEADER = struct.Struct("=q?7x")
+_HEADER = struct.Struct("=q??6x")
 _HEADER_SIZE = 64
 _COUNT = 512
 """Workers that one port can speak for; far more than anybody runs on a host."""
@@ -63,8 +63,8 @@ class Board:
         self._descriptor = _open(port)
         self._map = mmap.mmap(self._descriptor, _SIZE)
         self._mine = -1
-        self.listening = False
-        """Whether this process is the one that listens."""
+        self.elected = False
+        """Whether this process is the one that listens, or is about to."""
 
     def join(self) -> None:
         """Take a slot.
@@ -98,26 +98,27 @@ class Board:
 
     def elect(self) -> bool:
         """Become the one that listens, if nobody is; returns whether this process is."""
-        if not self.listening and self._lock(0):
-            self.listening = True
-            _HEADER.pack_into(self._map, 0, os.getpid(), False)
-        return self.listening
+        if not self.elected and self._lock(0):
+            self.elected = True
+            self.declare(listening=False)
+        return self.elected
+
+    def declare(self, *, listening: bool, resigning: bool = False) -> None:
+        """Tell the others whether the port is open, and whether another should stand by."""
+        _HEADER.pack_into(self._map, 0, os.getpid(), resigning, listening)
 
     def resign(self) -> None:
         """Let another listen."""
-        if self.listening:
-            self.listening = False
+        if self.elected:
+            self.elected = False
+            self.declare(listening=False)
             self._unlock(0)
 
-    def announce(self) -> None:
-        """Tell the others that this process is about to resign, so that one stands by."""
-        _HEADER.pack_into(self._map, 0, os.getpid(), True)
-
     @property
-    def listener(self) -> tuple[int, bool]:
-        """The process that listens, or did last, and whether it is about to resign."""
-        pid, resigning = _HEADER.unpack_from(self._map, 0)
-        return pid, resigning
+    def listener(self) -> tuple[int, bool, bool]:
+        """The process that was elected last, whether it is about to resign, whether it listens."""
+        pid, resigning, listening = _HEADER.unpack_from(self._map, 0)
+        return pid, resigning, listening
 
     def close(self) -> None:
         """Leave the slot, and with it every lock of this process."""
@@ -127,7 +128,7 @@ class Board:
 
     def abandon(self) -> None:
         """Close the file without a word: in a child of the process that the slot belongs to."""
-        self.listening = False
+        self.elected = False
         self._mine = -1
         self._map.close()
         os.close(self._descriptor)

@@ -74,11 +74,11 @@ class Group:
 
     def started(self) -> bool:
         """Whether this worker has started."""
-        return all(policy.lifecycle.started for policy in self.policies)
+        return bool(self.policies) and all(policy.lifecycle.started for policy in self.policies)
 
     def ready(self) -> bool:
         """Whether this worker is ready."""
-        return not told_to_stop() and all(policy.ready for policy in self.policies)
+        return self.started() and not told_to_stop() and all(p.ready for p in self.policies)
 
     def _own(self, request: Request, peer: str | None) -> Reply | None:
         replies = [

@@ -12,9 +12,9 @@ from ...config import Health
 from ...config.wording import one_line
 from ...core.health import HealthPolicy
 from ...exceptions import ConfigError
+from ...family import family, related
 from .answerer import Answerer, listen
 from .board import Board, Slot
-from .family import family, related
 from .group import Group
 from .heartbeat import Heartbeat
 from .native import Bell, Poller, start_thread
@@ -90,21 +90,28 @@ class Listener:
         self.board.abandon()
 
     def _join(self) -> None:
-        strangers = [s for s in self.board.others() if not related(self._family, s.family)]
-        if strangers:
-            raise self._taken(f"another server with process {strangers[0].pid} listens there")
+        self._know_all()
         self.board.join()
-        for attempt in range(ATTEMPTS):
-            if not self.board.elect():
+        self._report()
+        error = OSError("nobody answers there")
+        for _ in range(ATTEMPTS):
+            if self.board.elect():
+                try:
+                    self._listen()
+                    return
+                except OSError as failed:
+                    error = failed
+                    self.board.resign()
+            elif self.board.listener[2]:
+                self._know_all()  # one of us would have let another listen by now
                 return
-            try:
-                self._listen()
-                return
-            except OSError as error:
-                self.board.resign()
-                if attempt == ATTEMPTS - 1:
-                    raise self._taken(error.strerror or str(error)) from None
             time.sleep(TICK / 2)
+        raise self._taken(error.strerror or str(error)) from None
+
+    def _know_all(self) -> None:
+        for slot in self.board.others():
+            if not related(self._family, slot.family):
+                raise self._taken(f"another server with process {slot.pid} listens there")
 
     def _taken(self, why: str) -> ConfigError:
         where = f"{self.options.host!r}, port {self.options.port}"
@@ -116,6 +123,7 @@ class Listener:
     def _listen(self) -> None:
         socket = listen(self.options.host, self.options.port)
         self._answerer = Answerer(socket, self._poller, self.group.respond)
+        self.board.declare(listening=True)
         where = f"[{self.options.host}]" if ":" in self.options.host else self.options.host
         logger.info("process %d answers probes on %s:%d", os.getpid(), where, self.options.port)
 
@@ -196,7 +204,8 @@ class Listener:
             return False
         if self._answerer is None or not any(True for _ in self.board.others()):
             return True
-        self.board.announce()
+        if self.board.elected:
+            self.board.declare(listening=True, resigning=True)
         return time.monotonic() - self._closing_at > HAND_OVER
 
     def _end(self) -> None:

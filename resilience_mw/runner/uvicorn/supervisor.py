@@ -17,6 +17,7 @@ from typing import Any
 from uvicorn.config import STARTUP_FAILURE
 
 from ...config import Runner
+from ...family import become_origin
 from ..crashes import EXIT_CODE, MESSAGE, CrashLoop
 from ..drain import Progress, Timetable
 from .server import AT_ONCE, FORCE
@@ -58,6 +59,7 @@ class Supervisor:
 
     def run(self) -> int:
         """Keep the workers until told to stop; returns the exit code."""
+        become_origin()
         self._lifeline = os.pipe()
         self._wakeup = os.pipe()
         for descriptor in self._wakeup:

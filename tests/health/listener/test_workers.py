@@ -17,7 +17,7 @@ from .probing import Port, until
 
 WORKER = """
 import sys, threading, time
-import resilience_mw.health.listener.family as families
+import resilience_mw.family as families
 from resilience_mw.config import Health
 from resilience_mw.core.health import HealthPolicy
 from resilience_mw.core.lifecycle import State
@@ -26,7 +26,7 @@ from resilience_mw.health.listener import OutOfBand
 from resilience_mw.health.listener.outofband import _listeners
 
 port, family = int(sys.argv[1]), int(sys.argv[2])
-families._ORIGIN = family
+families._origin = family
 policy = HealthPolicy()
 apart = OutOfBand(policy, Health(port=port, host="127.0.0.1", stuck_after=1))
 try:

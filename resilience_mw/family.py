@@ -5,22 +5,24 @@ from __future__ import annotations
 import os
 import sys
 
-import psutil
+_origin = os.getpid()
 
-_ORIGIN = os.getpid()
-"""The process that imported this module first; workers that are forked from it are its family."""
+
+def become_origin() -> None:
+    """Note that the workers of a server are about to be forked from this process."""
+    global _origin
+    _origin = os.getpid()
 
 
 def family() -> int:
     """Return the process that the workers of this server have in common; maybe this one."""
-    here = os.getpid()
     if "gunicorn.arbiter" in sys.modules:
         return os.getppid()  # only workers ask, and each is a child of the master
     multiprocessing = sys.modules.get("multiprocessing.process")
     parent = multiprocessing and multiprocessing.parent_process()
     if parent:
         return int(parent.pid)  # Uvicorn's, Hypercorn's and Granian's way of several workers
-    return _ORIGIN if here != _ORIGIN else here
+    return _origin
 
 
 def related(one: int, other: int) -> bool:
@@ -32,6 +34,8 @@ def related(one: int, other: int) -> bool:
 
 
 def _parent(pid: int) -> int | None:
+    import psutil
+
     try:
         return psutil.Process(pid).ppid()
     except psutil.Error:
