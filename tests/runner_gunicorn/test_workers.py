@@ -58,6 +58,20 @@ def test_a_reload_turns_nobody_unready(worker, serve: Callable[[Server], Server]
     assert {(answer.status, answer.ended) for answer in prober.answers} == {(200, "complete")}
     assert len(server.workers()) == 2
     assert "Error" not in server.output()
+    assert "not ready" not in server.output()
+
+
+def test_a_reload_says_what_it_is(serve: Callable[[Server], Server]):
+    """The uvicorn worker's log speaks of a replacement, and not of a stop; one stop says so."""
+    server = serve(launch("uvicorn-worker"))
+    (before,) = (process.pid for process in server.workers())
+    server.signal(signal.SIGHUP)
+    assert until(lambda: f"worker {before}: replaced, accepting no longer" in server.output())
+    assert until(lambda: before not in {process.pid for process in server.workers()})
+    assert "not ready" not in server.output()
+    assert server.stop() == 0
+    assert server.output().count("replaced, accepting no longer") == 1
+    assert "not ready, still accepting for 1 s" in server.output()
 
 
 @pytest.mark.parametrize("worker", CLASSES)

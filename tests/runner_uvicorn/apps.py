@@ -22,6 +22,9 @@ def say(what: str) -> None:
 if "APP_EXITS" in os.environ:
     raise SystemExit(0)
 
+if os.path.exists(os.environ.get("APP_BREAKS", "")):
+    raise RuntimeError("this release is broken")
+
 if "APP_IMPORT" in os.environ:
     say("importing")
     time.sleep(float(os.environ["APP_IMPORT"]))

@@ -16,7 +16,8 @@ from benchmarks.servers import start
 from resilience_mw import Config, ConfigError, Runner, protect
 from resilience_mw.asgi import BackpressureMiddleware
 from resilience_mw.runner.uvicorn import UvicornConfig, run
-from resilience_mw.runner.uvicorn.state import CLOSE, State
+from resilience_mw.runner.uvicorn.state import State
+from resilience_mw.wire import CLOSE
 
 from .apps import app
 from .client import get

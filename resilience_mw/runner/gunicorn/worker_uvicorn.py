@@ -112,11 +112,12 @@ class WorkerServer(Server):
             self.config.wrapped = Undrained(**vars(self.config.wrapped))
         return loaded
 
-    def close_after_these(self) -> None:
-        """Let every response from now on be the last of its connection."""
-        self.server_state.drain()
-        for connection in self._connections():
-            connection.drain()
+    def _stop_for(self, sig: int) -> None:
+        """Stop with all the others, or, if the master says nothing of that, be replaced."""
+        if sig == signal.SIGTERM and not self._worker.closing:
+            self.retire()
+        else:
+            super()._stop_for(sig)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:

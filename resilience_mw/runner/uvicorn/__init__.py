@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from uvicorn.config import STARTUP_FAILURE
 
-from ...config import Config
+from ...config import Config, Runner
 from ...exceptions import ConfigError
 from .accept import bind, logger
 from .config import UvicornConfig
@@ -65,14 +65,21 @@ def run(
         if workers == 1:
             return _serve(served, [sock])
 
-        def serve(sockets: Sequence[socket.socket], parent: int) -> int:
-            return _serve(served, list(sockets), parent)
+        def serve(
+            sockets: Sequence[socket.socket], parent: int, announce: Callable[[Runner], None]
+        ) -> int:
+            return _serve(served, list(sockets), parent, announce)
 
         return Supervisor(workers, [sock], serve, served.runner).run()
 
 
-def _serve(config: UvicornConfig, sockets: list[socket.socket], parent: int | None = None) -> int:
-    server = Server(config, parent=parent)
+def _serve(
+    config: UvicornConfig,
+    sockets: list[socket.socket],
+    parent: int | None = None,
+    announce: Callable[[Runner], None] | None = None,
+) -> int:
+    server = Server(config, parent=parent, announce=announce)
     try:
         server.run(sockets)
     except SystemExit as stop:  # Uvicorn's way of not starting

@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import faulthandler
 import logging
 import os
-import signal
 import socket
-import sys
-import threading
 import time
-from collections.abc import Callable, Generator, Sequence
-from types import FrameType
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 
+from ...config import Runner
 from ...core.health import HealthPolicy
 from ...core.lifecycle import State as Stage
 from ...exceptions import ConfigError
 from ..drain import MARGIN, Progress, Timetable, running, timeouts
 from .accept import Acceptor, address_of
 from .config import UvicornConfig
+from .hearing import Hearing
 from .protocol import FRESH_GRACE, Timed
 from .state import State
 
-FORCE = getattr(signal, "SIGUSR2", None)
-"""What a parent sends to workers that have to go at once."""
-
-AT_ONCE = getattr(signal, "SIGQUIT", None)
-"""What a parent sends to workers that have to stop without a delay."""
+LINGER = 2.0
+"""Seconds for which a worker that is replaced still answers on idle connections."""
 
 POLL = 0.02
 """Seconds between two looks at what is still running."""
@@ -41,12 +33,13 @@ SETTLE = 0.3
 """Seconds for what was cut to send its last words."""
 
 
-class Server(uvicorn.Server):
+class Server(Hearing):
     """Serves one app in this process until it is told to stop.
 
     Args:
         config: Uvicorn's configuration, from ours.
         parent: in a worker, a descriptor that ends when its parent does.
+        announce: in a worker, called with the times in force once it serves.
 
     Attributes:
         exit_code: 0, or 1 if something had to be forced, or 3 if it did not start.
@@ -54,15 +47,22 @@ class Server(uvicorn.Server):
 
     config: UvicornConfig
 
-    def __init__(self, config: UvicornConfig, *, parent: int | None = None) -> None:
+    def __init__(
+        self,
+        config: UvicornConfig,
+        *,
+        parent: int | None = None,
+        announce: Callable[[Runner], None] | None = None,
+    ) -> None:
         super().__init__(config)
         self.server_state: State = State()
         self.exit_code = 0
         self.servers = []
         self._parent = parent
+        self._announce = announce
         self._acceptors: list[Acceptor] = []
         self._table: Timetable | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._linger = 0.0
         self._stopping = asyncio.Event()
         name = "server" if parent is None else "worker"
         self._progress = Progress(f"{name} {os.getpid()}")
@@ -140,30 +140,51 @@ class Server(uvicorn.Server):
             f"serving on {where} with Uvicorn ({parser}, {loop}), the app {how}; "
             f"{timeouts(config.runner)}",
         )
+        if self._announce is not None:
+            self._announce(config.runner)
 
     async def on_tick(self, counter: int) -> bool:
         """Keep house; returns whether it is time to stop accepting."""
         if await super().on_tick(counter) and self._table is None:
-            self.stop(delay=False)  # enough requests, by Uvicorn's own option
+            # Enough requests, by Uvicorn's own option.
+            if self._parent is None:
+                self.stop(delay=False)
+            else:
+                self.retire()
         return self._table is not None and time.monotonic() >= self._table.accept_until
 
     # -- stop ---------------------------------------------------------------------------------
 
     def stop(self, *, delay: bool) -> None:
         """Turn readiness, and begin to stop: after the ``drain_delay`` or without it."""
-        if self._table is not None:
+        if not self._begin(delay=delay):
             return
+        self.config.wrapped.drain()
+        self.close_after_these()
+        wait = f"for {self.config.runner.drain_delay:g} s more" if delay else "no longer"
+        self._progress.say("draining", f"not ready any more, accepting {wait}; {self._left()}")
+
+    def retire(self) -> None:
+        """Begin to end because another worker is there instead: nobody is to think us not ready."""
+        if self._begin(delay=False):
+            self._linger = min(LINGER, self.config.runner.shutdown_timeout)
+            self.close_after_these()
+            self._progress.say("replaced", f"replaced, accepting no longer; {self._left()}")
+
+    def _begin(self, *, delay: bool) -> bool:
+        """Set the timetable; returns whether there is anybody to be told."""
+        if self._table is not None:
+            return False
         self._table = Timetable.begin(self.config.runner, time.monotonic(), delay=delay)
         self.should_exit = True
         self._stopping.set()
-        if not self.started:
-            return
+        return self.started
+
+    def close_after_these(self) -> None:
+        """Let every response from now on be the last of its connection."""
         self.server_state.drain()
-        self.config.wrapped.drain()
         for connection in self._connections():
             connection.drain()
-        wait = f"for {self.config.runner.drain_delay:g} s more" if delay else "no longer"
-        self._progress.say("draining", f"not ready any more, accepting {wait}; {self._left()}")
 
     def force(self) -> None:
         """Wait for nothing any more."""
@@ -178,6 +199,8 @@ class Server(uvicorn.Server):
             acceptor.close()
         for acceptor in self._acceptors:
             await acceptor.settled(FRESH_GRACE)
+        lingers = time.monotonic() + self._linger
+        await self._finished(lambda: min(lingers, self._end().force_at))
         for connection in list(self.server_state.connections):
             connection.shutdown()
         seconds = f"{self.config.runner.shutdown_timeout:g} s"
@@ -241,59 +264,3 @@ class Server(uvicorn.Server):
         others = len(self.server_state.connections) - len(connections)
         serving = sum(connection.busy for connection in connections)
         return f"in flight: {serving} (open connections: {len(connections)}, websockets: {others})"
-
-    # -- signals ------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        """Listen to signals; unlike Uvicorn's, it does not send them to ourselves again."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        ours: tuple[Any, ...] = (signal.SIGTERM, signal.SIGINT)
-        if self._parent is not None:
-            ours = (signal.SIGTERM, AT_ONCE, FORCE)
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C as well
-        before = {number: signal.signal(number, self.handle_exit) for number in ours}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Hear a signal: the watchdog begins now, the rest when the loop comes to it."""
-        again = bool(self._captured_signals)
-        force = sig == FORCE or (again and self._parent is None)
-        self._captured_signals.append(sig)
-        runner = self.config.runner
-        if force:
-            self._watch_over(MARGIN)
-        elif not again:
-            delay = runner.drain_delay if sig == signal.SIGTERM else 0.0
-            self._watch_over(delay + runner.shutdown_timeout + MARGIN)
-            if self.started:
-                self.config.wrapped.turn()  # the loop may be long in coming
-        if self._loop is None:
-            self.should_exit = True
-            raise SystemExit(self.exit_code)  # still importing the app
-        if force:
-            self._loop.call_soon_threadsafe(self.force)
-        else:
-            self._loop.call_soon_threadsafe(self._stop_for, sig)
-
-    def _stop_for(self, sig: int) -> None:
-        self.stop(delay=sig == signal.SIGTERM)
-
-    @staticmethod
-    def _watch_over(seconds: float) -> None:
-        """End the process after ``seconds`` whatever it does, and show what that is."""
-        # Not a thread of Python's: a handler that never lets go of the loop is what it is for.
-        with contextlib.suppress(OSError, ValueError, RuntimeError, AttributeError):
-            faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__ or sys.stderr)
-
-    def _orphaned(self, descriptor: int) -> None:
-        assert self._loop is not None
-        self._loop.remove_reader(descriptor)
-        self._progress.say("orphaned", "the parent is gone", level=logging.WARNING)
-        self.stop(delay=True)
