@@ -121,8 +121,15 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def _transact(self, rule: str, decide: Decide, who: str, why: str) -> Change | None:
-        """Give `decide` the rule's share and write what it returns and its record, atomically."""
+    def transact(self, rule: str, decide: Decide, who: str, why: str) -> Change | None:
+        """Give `decide` the rule's share and write what it returns and its record, as one step.
+
+        Nobody else's change of the rule may come between. `decide` may be called again, with what
+        somebody else wrote, and what it raises is for the caller. ``None`` = nothing was written.
+
+        Raises:
+            StoreError: the store cannot be read or changed.
+        """
 
     def change(
         self,
@@ -170,7 +177,7 @@ class Store(ABC):
                 return None
             return Share(percent, was_held if held is None else held)
 
-        change = self._transact(rule, decide, _line(who, LONGEST_WHO), _line(why, LONGEST_WHY))
+        change = self.transact(rule, decide, _line(who, LONGEST_WHO), _line(why, LONGEST_WHY))
         return change or Change(time.time(), who, rule, seen[-1], seen[-1], why)
 
     def clear_hold(self, rule: str, *, who: str = "", why: str = "") -> Change | None:
@@ -184,7 +191,7 @@ class Store(ABC):
             return Share(0.0) if before is not None and before.held else None
 
         checked_rule(rule)
-        return self._transact(rule, decide, _line(who, LONGEST_WHO), _line(why, LONGEST_WHY))
+        return self.transact(rule, decide, _line(who, LONGEST_WHO), _line(why, LONGEST_WHY))
 
     def announce(self, shares: Mapping[str, Share], *, who: str, why: str = "") -> None:
         """Write those rules that the store does not have, and none that it has.
@@ -199,7 +206,7 @@ class Store(ABC):
             def decide(before: Share | None, new: Share = new) -> Share | None:
                 return new if before is None else None
 
-            self._transact(rule, decide, _line(who, LONGEST_WHO), _line(why, LONGEST_WHY))
+            self.transact(rule, decide, _line(who, LONGEST_WHO), _line(why, LONGEST_WHY))
 
     def after_fork(self) -> None:  # noqa: B027
         """Give up, in a forked child, what belongs to the parent, such as connections."""

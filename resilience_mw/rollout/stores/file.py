@@ -63,7 +63,7 @@ class FileStore(Store):
     def history(self, limit: int = 20) -> Sequence[Change]:
         return tuple(reversed(self._records(self._real())))[: max(limit, 0)]
 
-    def _transact(self, rule: str, decide: Decide, who: str, why: str) -> Change | None:
+    def transact(self, rule: str, decide: Decide, who: str, why: str) -> Change | None:
         path = self._real()
         try:
             with locked(path.with_name(f"{path.name}.lock"), LOCK_TIMEOUT):

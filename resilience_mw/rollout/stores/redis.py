@@ -72,7 +72,7 @@ T = TypeVar("T")
 class RedisStore(Store):
     """Shares in a hash and their history in a list: ``resilience_mw:rollout:shares``, ``:history``.
 
-    A server asks two or three times a second on one connection of its own. A change is one script,
+    A process asks four times a second on one connection of its own. A change is one script,
     so that it is whole or not at all.
 
     Args:
@@ -82,8 +82,6 @@ class RedisStore(Store):
     Raises:
         ConfigError: it is no such URL.
     """
-
-    interval = 0.4
 
     def __init__(self, url: str) -> None:
         self._url, prefix = _without_prefix(url)
@@ -119,7 +117,7 @@ class RedisStore(Store):
                 continue
         return tuple(changes)
 
-    def _transact(self, rule: str, decide: Decide, who: str, why: str) -> Change | None:
+    def transact(self, rule: str, decide: Decide, who: str, why: str) -> Change | None:
         for _ in range(TRIES):
             text = self._ask(lambda client: client.hget(self._keys[0], rule))
             before = None if text is None else self._share(rule, text)

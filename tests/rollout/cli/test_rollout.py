@@ -192,10 +192,10 @@ class Interfering(Store):
     def history(self, limit=20):
         raise NotImplementedError
 
-    def _transact(self, *arguments):
+    def transact(self, *arguments):
         if self.meanwhile:
             self.meanwhile.pop()()
-        return self.real._transact(*arguments)
+        return self.real.transact(*arguments)
 
 
 def test_a_roll_back_of_somebody_else_is_not_undone_unseen(

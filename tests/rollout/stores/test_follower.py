@@ -47,8 +47,8 @@ class Fragile(Store):
     def history(self, limit: int = 20) -> Sequence[Change]:
         return self._reached().history(limit)
 
-    def _transact(self, *arguments):
-        return self._reached()._transact(*arguments)
+    def transact(self, *arguments):
+        return self._reached().transact(*arguments)
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ def test_rules_that_cannot_be_taken_in_are_one_line(
     follow, store: Fragile, applied: Applied, caplog: pytest.LogCaptureFixture
 ):
     """A store that may only be read is followed all the same."""
-    store._transact = lambda *arguments: (_ for _ in ()).throw(StoreError("read only"))  # type: ignore[method-assign]
+    store.transact = lambda *arguments: (_ for _ in ()).throw(StoreError("read only"))  # type: ignore[method-assign]
     store.real.change("cart", 30, who="anna")
     follower = follow(rules={"favourites": Share(2)})
     for _ in range(10):

@@ -241,7 +241,7 @@ def test_every_follower_sees_a_change_soon(redis_server: RedisServer):
     begun = time.monotonic()
     for follower in followers:
         until(lambda f=follower: f.shares == {"favourites": Share(100)})  # type: ignore[misc]
-    # 0.4 s by itself; the machine may be busy.
+    # A quarter of a second by itself; the machine may be busy.
     assert time.monotonic() - begun < 5
     for follower in followers:
         follower.close()
