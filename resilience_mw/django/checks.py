@@ -35,6 +35,7 @@ from django.core.checks import CheckMessage, Error, Warning
 from django.middleware.security import SecurityMiddleware
 from django.urls import Resolver404, resolve
 
+from .. import policies
 from ..config import ENV_PREFIX, Config, Option, options_of
 from ..exceptions import ConfigError
 from . import conf
@@ -45,7 +46,7 @@ def check_options(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[Chec
     """Find what is wrong with the options: E001, E002, E003."""
     found: list[CheckMessage] = [_flat(name) for name in dir(settings) if _is_flat(name)]
     try:
-        conf.options()
+        policies.for_health(conf.options().health)  # a health check that cannot be built, too
     except ConfigError as error:
         found.append(_error(error))
     return found
@@ -69,7 +70,8 @@ def check_placement(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[Ch
         for application in guarded_applications()
     ]
     health = config.health
-    for path in (health.live_path, health.ready_path, health.startup_path):
+    paths = (health.live_path, health.ready_path, health.startup_path, health.forward_path)
+    for path in filter(None, paths):
         found += _check_probe(path, position)
     return found
 

@@ -69,6 +69,8 @@ def test_no_other_id_exists():
         ({"limit": 5}, "limit must be a mapping of options, got 5"),
         ([], "must be a mapping of sections, got []"),
         ({"health": {"live_path": "/x", "ready_path": "/x"}}, "must differ from health.live_path"),
+        ({"health": {"checks": {"db": "no_module:ping"}}}, "health.checks db: a check must be"),
+        ({"health": {"forward_path": "/x"}}, "needs one of the health.checks"),
     ],
 )
 def test_e001_an_invalid_option(configure, setting, text):
