@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 
 import click
 
@@ -64,19 +65,22 @@ def pod(config: Config, *, port: int, container: str = "app", start: int = 60) -
     blocks = [
         ports,
         [
-            f"# Until it succeeds, the other two are not asked: {start} s to start.",
+            *_note(f"Until it succeeds, the other two are not asked: {start} s to start."),
             *_probe("startup", health.startup_path, apart, every=1, within=1, failures=start),
         ],
         [
-            *_readiness_notes(config),
+            *_note(_readiness(config)),
             *_probe("readiness", health.ready_path, apart, every=1, within=1, failures=1),
         ],
         _liveness(config, apart),
     ]
+    stop = (
+        f"runner.drain_delay ({runner.drain_delay:g}) + runner.shutdown_timeout "
+        f"({runner.shutdown_timeout:g}) + {MARGIN:g}, and {SLOW_NODE} for a busy node. No preStop "
+        "sleep is needed: at SIGTERM the app turns not ready and goes on accepting by itself."
+    )
     return [
-        f"# runner.drain_delay ({runner.drain_delay:g}) + runner.shutdown_timeout "
-        f"({runner.shutdown_timeout:g}) + {MARGIN:g}, and {SLOW_NODE} for a busy node. No preStop",
-        "# sleep is needed: at SIGTERM the app turns not ready and goes on accepting by itself.",
+        *_note(stop),
         f"terminationGracePeriodSeconds: {grace}",
         "containers:",
         f"  - name: {json.dumps(container)}",
@@ -84,33 +88,38 @@ def pod(config: Config, *, port: int, container: str = "app", start: int = 60) -
     ]
 
 
-def _readiness_notes(config: Config) -> list[str]:
-    delay = config.runner.drain_delay
-    notes = ["# Asked each second, for it costs next to nothing and turns traffic away soonest."]
+def _readiness(config: Config) -> str:
+    delay, host = config.runner.drain_delay, config.health.host
+    told = "Asked each second, for it costs next to nothing and turns traffic away soonest."
     if delay < 2:
-        notes.append(
-            f"# runner.drain_delay ({delay:g} s) is less than the 2 s that one failing probe may"
-            " take: requests may still come when the app has stopped accepting."
+        told += (
+            f" runner.drain_delay ({delay:g} s) is less than the 2 s that a failing probe may take:"
+            " requests may still come when the app has stopped accepting."
         )
-    return notes
+    if config.health.port and host in ("127.0.0.1", "::1", "localhost"):
+        told += f" health.host is {host}: the kubelet, which asks from outside, cannot reach it."
+    return told
 
 
 def _liveness(config: Config, apart: bool) -> list[str]:
-    health = config.health
+    path, stuck = config.health.live_path, config.health.stuck_after
     if not apart:
-        return [
-            "# Answered by the app's own threads: under overload it may be late, hence the patience"
-            " (health.port answers apart from them).",
-            *_probe("liveness", health.live_path, apart, every=10, within=5, failures=3),
-        ]
-    stuck = health.stuck_after
-    notes = [
-        f"# Fails when the event loop has been stuck for health.stuck_after ({stuck:g} s); killed"
-        f" within {stuck + 3 * 5:g} s or so."
-        if stuck
-        else "# health.stuck_after is 0: fails only when the process itself is gone."
-    ]
-    return [*notes, *_probe("liveness", health.live_path, apart, every=5, within=2, failures=3)]
+        told = (
+            "Answered by the app's own loop or threads: under overload it may be late, hence the"
+            " patience. With health.port it is answered apart from them."
+        )
+        return [*_note(told), *_probe("liveness", path, apart, every=10, within=5, failures=3)]
+    told = "health.stuck_after is 0: fails only when the process itself is gone."
+    if stuck:
+        told = (
+            f"Fails when the event loop has been stuck for health.stuck_after ({stuck:g} s), and"
+            f" after about {stuck + 15:g} s the container is started anew."
+        )
+    return [*_note(told), *_probe("liveness", path, apart, every=5, within=2, failures=3)]
+
+
+def _note(text: str) -> list[str]:
+    return textwrap.wrap(text, 88, initial_indent="# ", subsequent_indent="# ")
 
 
 def _probe(
