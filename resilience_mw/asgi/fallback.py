@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.exchange import Reply
 from ..rollout.fallback import Notice
+from ..rollout.proxy import UpstreamUnreachable
 from ..types import ASGIApp, Message, Receive, Scope, Send
 from .exchange import send_reply
 from .variants import Variant, labelled, watch
@@ -40,11 +40,12 @@ class Fallback:
             await self._variant.app(dict(scope), replay.record, response.send)
         except Exception as error:
             response.end(error)
-            if response.status or not replay.possible:
-                reply: Reply | None = getattr(error, "reply", None)
-                if response.status or reply is None:
+            if response.status:
+                raise
+            if not replay.possible:
+                if not isinstance(error, UpstreamUnreachable):
                     raise
-                await send_reply(reply, scope, send)  # a proxy's word to the client
+                await send_reply(error.reply, scope, send)
                 return
             failure: Exception | None = error
         except BaseException as error:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from .proxy import UpstreamUnreachable
+
 logger = logging.getLogger("resilience_mw.rollout")
 
 SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
@@ -35,5 +37,5 @@ class Notice:
             "rollout rule %s: the new stack did not begin to answer, the old one does: %s",
             self._rule,
             "it sent nothing" if failure is None else repr(failure),
-            exc_info=failure,
+            exc_info=None if isinstance(failure, UpstreamUnreachable) else failure,
         )

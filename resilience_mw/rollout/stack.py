@@ -29,7 +29,7 @@ def new_stack(
         ConfigError: it is none of these, speaks another protocol, or cannot be imported.
     """
     if isinstance(new, str):
-        if new.lower().startswith(("http://", "https://")):
+        if is_url(new):
             return _proxy(new, interface, raises=raises, trusted_proxies=trusted_proxies)
         new = _imported(new)
     try:
@@ -44,6 +44,11 @@ def new_stack(
         kind = interface.upper()
         raise ConfigError(f"new must speak {kind} as the old app does, got {show(new)}")
     return as_asgi3(new) if interface == "asgi" else new
+
+
+def is_url(new: Any) -> bool:
+    """Return whether ``new`` is the address of a process."""
+    return isinstance(new, str) and new.lower().startswith(("http://", "https://"))
 
 
 def _proxy(url: str, interface: Interface, **options: Any) -> Any:

@@ -7,9 +7,9 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from ..core.exchange import Reply
 from ..core.rollout.meter import Meter
 from ..rollout.fallback import SAFE, Notice
+from ..rollout.proxy import UpstreamUnreachable
 from ..types import Environ, StartResponse, WSGIApp
 from .exchange import answer
 from .section import Section
@@ -59,11 +59,12 @@ class FallbackVariant(Variant):
                 iterable = Begun(iterable)
         except Exception as error:
             response.raised()
-            if response.status or _has_body(environ):
-                reply: Reply | None = getattr(error, "reply", None)
-                if response.status or reply is None:
+            if response.status:
+                raise
+            if _has_body(environ):
+                if not isinstance(error, UpstreamUnreachable):
                     raise
-                return answer(reply, environ, start_response)  # a proxy's word to the client
+                return answer(error.reply, environ, start_response)
             self._notice(error, response.began)
         except BaseException:
             response.raised()

@@ -8,6 +8,7 @@ from typing import Any
 from ..core.rollout import RolloutGuard, RolloutRule
 from ..core.rollout.lane import Lane
 from ..rollout.assembly import Assembly, RolloutOptions
+from ..rollout.stack import is_url
 from ..rollout.stores import Store
 from ..types import Environ, StartResponse, WSGIApp
 from .exchange import WSGIExchange
@@ -85,6 +86,7 @@ class RolloutMiddleware(Guard):
         assembly = Assembly(options, "wsgi")
         super().__init__(app, assembly.policy)
         self.new: WSGIApp = assembly.new
+        self._proxy: Any = assembly.new if is_url(new) else None
         self._policy = assembly.policy
         self._link = assembly.link
         # As WSGI has paths: each byte of their UTF-8 is a character.
@@ -138,5 +140,7 @@ class RolloutMiddleware(Guard):
         return variant
 
     def close(self) -> None:
-        """Stop following the store; the last known shares stand."""
+        """Stop following the store, and close a proxy's connections; requests are still served."""
         self._link.close()
+        if self._proxy is not None:
+            self._proxy.close()

@@ -58,7 +58,16 @@ class ASGI:
         fields = [(n.lower().encode("latin-1"), v.encode("latin-1")) for n, v in _pairs(headers)]
         facts = scope(path, method=method, root=root, client=(peer, 50000), raw_path=raw)
         facts["headers"] = [f for f in facts["headers"] if f[0] not in dict(fields)] + fields
-        answer = run(Exchange(facts).through(app))
+
+        async def ask() -> Exchange:
+            try:
+                return await Exchange(facts).through(app)
+            finally:
+                # A proxy's connections must not outlive their loop.
+                if hasattr(getattr(app, "new", None), "aclose"):
+                    await app.new.aclose()
+
+        answer = run(ask())
         assert answer.status is not None
         found = {n.decode("latin-1"): v.decode("latin-1") for n, v in answer.headers.items()}
         return Answer(answer.status, found, answer.text.decode())

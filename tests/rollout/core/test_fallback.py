@@ -9,6 +9,7 @@ import pytest
 
 from resilience_mw import RolloutRule
 from resilience_mw.core.exchange import Reply
+from resilience_mw.rollout.proxy import UpstreamUnreachable
 from tests.asgi.harness import Exchange, run, scope
 from tests.wsgi import harness as wsgi_harness
 
@@ -17,10 +18,7 @@ from .drivers import ASGI, DRIVERS, WSGI, rule_of
 RULES = [RolloutRule("r", path="/a", percent=100)]
 
 
-class Unreachable(Exception):
-    """As a proxy raises it."""
-
-    reply = Reply(502, "Bad Gateway")
+UNREACHABLE = UpstreamUnreachable(Reply(502, "Bad Gateway"), "nobody there")
 
 
 def falling(driver: Any, new: Any, **options: Any) -> Any:
@@ -213,12 +211,12 @@ def test_a_proxys_word_is_the_answer_where_nobody_else_is_asked():
 
     async def new(scope: Any, receive: Any, send: Any) -> None:
         await receive()
-        raise Unreachable
+        raise UNREACHABLE
 
     async def main() -> int | None:
         body = [{"type": "http.request", "body": b"x", "more_body": False}]
         return (await Exchange(scope("/a"), body=body).through(falling(ASGI, new))).status
 
     assert run(main()) == 502
-    middle = falling(WSGI, WSGI.app("new", fails=Unreachable()))
+    middle = falling(WSGI, WSGI.app("new", fails=UNREACHABLE))
     assert wsgi_harness.call(middle, "/a", CONTENT_LENGTH="3") == (502, b"Bad Gateway")

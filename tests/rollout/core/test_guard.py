@@ -133,7 +133,7 @@ def wsgi(app: Any) -> Any:
 def test_a_stack_that_hangs_is_taken_back_without_an_answer():
     """Also where nothing ever ends: those who come see how many wait, and for how long."""
     new = Holding()
-    app = ASGI.Middleware(
+    app: Any = ASGI.Middleware(
         hello,
         new=new,
         rules=[RolloutRule("r", path="/a")],

@@ -17,6 +17,8 @@ from resilience_mw import RolloutRule, protect
 from resilience_mw.asgi import RolloutMiddleware
 from tests.asgi.harness import run
 
+from .drivers import rule_of
+
 RULES = [
     RolloutRule("r", path="/a", percent=100),
     RolloutRule("socket", path="/socket", percent=100),
@@ -154,7 +156,7 @@ def test_websockets_follow_the_rules():
             with client.websocket_connect(path) as websocket:
                 assert websocket.receive_text() == name
     assert app.snapshot().websockets == 0
-    assert app.policies[0].snapshot().rules[1].new.requests == 0
+    assert rule_of(app, 1).new.requests == 0
 
 
 def test_a_websocket_does_not_pass_a_proxy():

@@ -23,7 +23,8 @@ RULES = [RolloutRule("r", path="/a", percent=100)]
 def test_a_gate_outside_limits_both_stacks_together():
     """One slot for two variants."""
     old, new = Holding(), Holding()
-    app = ASGI.Limit(RolloutMiddleware(old, new=new, rules=RULES), max_concurrent_requests=1)
+    rollout = RolloutMiddleware(old, new=new, rules=RULES)
+    app = ASGI.Limit(rollout, max_concurrent_requests=1)
 
     async def main() -> None:
         first = Exchange(scope("/a")).start(app)
@@ -34,7 +35,7 @@ def test_a_gate_outside_limits_both_stacks_together():
         await first
 
     run(main())
-    rule = app.app.policies[0].snapshot().rules[0]
+    rule = rule_of(rollout)
     assert (old.entered, rule.new.requests, rule.new.refusals) == (0, 1, 0)
 
 
@@ -65,9 +66,10 @@ def test_gates_inside_limit_each_stack_by_itself():
 def test_a_deadline_outside_is_missed_by_the_stack():
     """The client gets its 504 in time, and the new stack an error."""
     new = Holding()
-    app = ASGI.Deadline(RolloutMiddleware(hello, new=new, rules=RULES), timeout=0.05)
+    rollout = RolloutMiddleware(hello, new=new, rules=RULES)
+    app = ASGI.Deadline(rollout, timeout=0.05)
     assert run(call(app, "/a")).status == 504
-    found = app.app.policies[0].snapshot().rules[0].new
+    found = rule_of(rollout).new
     assert (found.requests, found.errors, found.late) == (1, 1, 1)
 
 

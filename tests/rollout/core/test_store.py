@@ -8,6 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,11 @@ def until(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)
+
+
+def answers(driver: Any, app: Any, text: str) -> bool:
+    """Whether the stack of that name answers."""
+    return bool(driver.get(app, "/a").text == text)
 
 
 def following(driver: Any, store: Any, percent: float = 100) -> Any:
@@ -81,7 +87,7 @@ def test_a_change_is_in_force_within_a_second(driver: Any, tmp_path: Path):
         begun = time.monotonic()
         open_store(url).change("r", percent, who="ann")
         for app in apps:
-            until(lambda app=app, text=text: driver.get(app, "/a").text == text)
+            until(partial(answers, driver, app, text))
         # A generous bound for a busy machine: a look every quarter of a second is the rule.
         assert time.monotonic() - begun < 5
     for app in apps:
