@@ -21,6 +21,7 @@ from resilience_mw.asgi import (
     HealthMiddleware,
 )
 from resilience_mw.core import Decision, Exchange, Gate, GateSnapshot, Policy, Reply, Snapshot
+from resilience_mw.health import Check, CheckResult, Monitor, UpstreamCheck
 from resilience_mw.types import ASGIApp, Environ, Receive, Scope, Send, StartResponse, WSGIApp
 from resilience_mw.wsgi import ConcurrencyLimitMiddleware as WSGIConcurrencyLimitMiddleware
 from resilience_mw.wsgi import Guard as WSGIGuard
@@ -50,17 +51,26 @@ class Night(Policy):
         assert_type(exchange.waited(now), float)
 
 
+async def ping() -> None:
+    """Ask a database of one's own."""
+
+
 config = Config(
     limit=Limit(max_concurrent_requests=100, exempt=("/static/",)),
     backpressure=Backpressure(law="aimd", queue_size=10),
     deadline=Deadline(timeout=None, header="X-Request-Timeout"),
-    health=Health(live_path="/alive"),
+    health=Health(
+        live_path="/alive",
+        checks={"next": UpstreamCheck("http://h/"), "db": Check(ping), "disk": "disk:/"},
+        unready_when_shedding=(0.5, 10),
+    ),
     runner=Runner(drain_delay=5),
 )
 assert_type(config.limit.max_concurrent_requests, int)
 assert_type(config.deadline.timeout, float | None)
 assert_type(Config.from_mapping({"limit": {"max_concurrent_requests": 5}}), Config)
 assert_type(resilience_mw.remaining(), float | None)
+assert_type(Monitor({"db": Check(ping)}).results(), tuple[CheckResult, ...])
 
 protect(asgi_app, config, Night())
 protect(wsgi_app, interface="wsgi")
@@ -71,7 +81,7 @@ assert_type(guard.snapshot().limit, int | None)
 assert_type(Gate(1).snapshot(), GateSnapshot)
 asgi_apps: list[ASGIApp] = [
     guard,
-    HealthMiddleware(asgi_app, ready_path="/ready"),
+    HealthMiddleware(asgi_app, ready_path="/ready", checks={"db": ping}),
     DeadlineMiddleware(asgi_app, timeout=2.5),
     ConcurrencyLimitMiddleware(asgi_app, max_concurrent_requests=5),
     BackpressureMiddleware(asgi_app, law="adaptive", max_limit=50),
@@ -97,3 +107,6 @@ def mistakes() -> None:
     Guard(asgi_app, 10)  # type: ignore[arg-type]
     protect(asgi_app, interface="http")  # type: ignore[arg-type]
     guard.snapshot().limit = 5  # type: ignore[misc]
+    Health(checks=["db"])  # type: ignore[arg-type]
+    Check(5)  # type: ignore[arg-type]
+    Check(ping, interval="5")  # type: ignore[arg-type]
