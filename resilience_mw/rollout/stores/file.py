@@ -147,7 +147,7 @@ def _by_hand(records: Sequence[Change], shares: Mapping[str, Share], at: float) 
     """Return a record for each share that is not as the last record of its rule left it."""
     last = {record.rule: record.after for record in records}
     return [
-        Change(at, "unknown", rule, last[rule], share, "edited in the file")
+        Change(at, "unknown", rule, last[rule], share, "found in the file")
         for rule, share in shares.items()
         if rule in last and last[rule] != share
     ]

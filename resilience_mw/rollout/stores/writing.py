@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import sys
 import time
 from collections.abc import Iterator
@@ -85,8 +84,8 @@ def _lock_file(path: Path) -> int:
 def replace(contents: dict[Path, bytes]) -> None:
     """Replace files, each atomically, in this order; nothing is replaced if one cannot be written.
 
-    Mode and owner stay; a file that is new has those of the last, and a new last those of the
-    process.
+    The caller holds the lock. Mode and owner stay; a file that is new has those of the last, and
+    a last one that is new those of the process.
 
     Raises:
         OSError: the disk is full, or the directory cannot be written.
@@ -95,8 +94,10 @@ def replace(contents: dict[Path, bytes]) -> None:
     last = list(contents)[-1]
     try:
         for path, content in contents.items():
-            beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+            beside = path.with_name(f".{path.name}.new")
             ready.append((beside, path))
+            # What a writer left that was killed; under the lock there is no other.
+            beside.unlink(missing_ok=True)
             _write(beside, path if path.exists() else last, content)
         for beside, path in ready:
             os.replace(beside, path)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from resilience_mw.cli.program import run as run_program
+from resilience_mw.core.rollout import Share
 from resilience_mw.rollout.stores import open_store
 from tests.rollout.redis_server import RedisServer
 
@@ -84,11 +85,21 @@ def test_a_change_without_an_answer_may_have_been_made(capsys: pytest.CaptureFix
     with RedisServer() as server, server.admin() as admin:
         open_store(server.url).change("favourites", 2, who="anna")
         admin.client_pause(2000)
-        assert run_program(["rollout", "rollback", "favourites", "--store", server.url]) == 1
+        assert run_program(["rollout", "clear", "favourites", "--store", server.url]) == 1
         assert capsys.readouterr().err == (
             f"resilience-mw: {server.url} cannot be used: timeout; "
             "`rollout history` tells whether it was made\n"
         )
+
+
+def test_the_way_back_is_tried_again(capsys: pytest.CaptureFixture[str]):
+    """A server that is silent for longer than one timeout does not stop a roll-back."""
+    with RedisServer() as server, server.admin() as admin:
+        open_store(server.url).change("favourites", 2, who="anna")
+        admin.client_pause(900)
+        assert run_program(["rollout", "rollback", "favourites", "--store", server.url]) == 0
+        assert open_store(server.url).load() == {"favourites": Share(0)}
+    assert capsys.readouterr() == ("favourites: 2 % -> 0 %\n", "")
 
 
 def test_a_file_that_is_broken(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

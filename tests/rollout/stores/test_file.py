@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import stat
+import subprocess
+import sys
 import tempfile
 import threading
 from pathlib import Path
 
 import pytest
 
+from benchmarks.process import ROOT
 from resilience_mw.core.rollout import Share
 from resilience_mw.rollout.stores import Store, StoreError, open_store
 from resilience_mw.rollout.stores.writing import locked
@@ -178,3 +182,36 @@ def test_a_directory_that_cannot_be_written(path: Path, monkeypatch: pytest.Monk
     with pytest.raises(StoreError, match="cannot be changed: no space left on device"):
         store.change("favourites", 0, who="anna")
     assert {entry.name: entry.read_bytes() for entry in path.parent.iterdir()} == before
+
+
+KILLED = """
+import sys
+from resilience_mw.rollout.stores import open_store
+store = open_store(sys.argv[1])
+percent = store.load()["favourites"].percent
+while True:
+    percent = (percent + 1) % 100
+    store.change("favourites", percent, who="killed")
+    print("x", flush=True)
+"""
+
+
+def test_whoever_changes_it_may_be_killed(path: Path):
+    """At any moment: the file is whole, nobody has its lock, and the history explains it."""
+    store = opened(path)
+    store.change("favourites", 0, who="anna")
+    for number in range(5):
+        with subprocess.Popen(
+            [sys.executable, "-c", KILLED, f"file:{path}"], cwd=ROOT, stdout=subprocess.PIPE
+        ) as writer:
+            assert writer.stdout is not None
+            for _ in range(3 + number):
+                assert writer.stdout.readline() == b"x\n"
+            writer.kill()
+        found = opened(path).load()["favourites"]
+        assert store.change("favourites", number, who="anna").before == found
+    changes = store.history(1000)[::-1]
+    assert len(changes) > 20
+    assert all(old.after == new.before for old, new in itertools.pairwise(changes))
+    leftovers = {entry.name for entry in path.parent.iterdir()} - {path.name}
+    assert leftovers == {f"{path.name}.lock", f"{path.name}.history.jsonl"}

@@ -7,79 +7,15 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from resilience_mw.core.rollout import Share
 from resilience_mw.rollout.follower import Follower
-from resilience_mw.rollout.stores import Change, Store, StoreError, open_store
-
-
-class Applied:
-    """What a process was told, newest last."""
-
-    def __init__(self) -> None:
-        self.states: list[dict[str, Share]] = []
-
-    def __call__(self, shares: Mapping[str, Share]) -> None:
-        self.states.append(dict(shares))
-
-
-class Fragile(Store):
-    """A real file store, reached over a line that the test can cut."""
-
-    def __init__(self, path: Path) -> None:
-        self.real = open_store(f"file:{path}")
-        self.name = "fragile"
-        self.interval = 0.02
-        self.cut: Exception | None = None
-
-    def _reached(self) -> Store:
-        if self.cut is not None:
-            raise self.cut
-        return self.real
-
-    def load(self) -> Mapping[str, Share]:
-        return self._reached().load()
-
-    def history(self, limit: int = 20) -> Sequence[Change]:
-        return self._reached().history(limit)
-
-    def transact(self, *arguments):
-        return self._reached().transact(*arguments)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Fragile:
-    return Fragile(tmp_path / "rollout.toml")
-
-
-@pytest.fixture
-def applied() -> Applied:
-    return Applied()
-
-
-@pytest.fixture
-def follow(store: Fragile, applied: Applied) -> Iterator[Callable[..., Follower]]:
-    """Make followers of the store, closed after the test."""
-    made: list[Follower] = []
-
-    def make(**options: Mapping[str, Share]) -> Follower:
-        made.append(Follower(store, applied, **options))
-        return made[-1]
-
-    yield make
-    for follower in made:
-        follower.close()
-
-
-def until(true: Callable[[], object], seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.005)
+from resilience_mw.rollout.stores import StoreError, open_store
+from tests.rollout.stores.following import Applied, Fragile, until
 
 
 def test_the_first_look_is_applied_and_then_each_change(follow, store: Fragile, applied: Applied):
@@ -188,72 +124,6 @@ def test_rules_that_cannot_be_taken_in_are_one_line(
         follower.look()
     assert applied.states == [{"cart": Share(30)}]
     assert [r.message for r in caplog.records] == ["rollout rules not in the store: read only"]
-
-
-def test_what_the_guard_decides_holds_here_before_the_store_has_it(
-    follow, store: Fragile, applied: Applied, caplog: pytest.LogCaptureFixture
-):
-    """The store is away: this process is at 0 all the same, and stores it once it can."""
-    store.change("favourites", 50, who="anna")
-    follower = follow()
-    follower.look()
-    store.cut = StoreError("fragile is away")
-    follower.submit("favourites", why="errors 5.1 %")
-    for _ in range(5):
-        follower.look()
-    assert applied.states[-1] == {"favourites": Share(0, held=True)}
-    assert store.real.load() == {"favourites": Share(50)}
-    messages = [record.message for record in caplog.records]
-    assert (
-        messages.count("rollout rule favourites: 0 %, held in this process alone: fragile is away")
-        == 1
-    )
-    assert len(messages) == 2
-    store.cut = None
-    follower.look()
-    assert store.load() == {"favourites": Share(0, held=True)}
-    assert store.history()[0].who == "guard"
-    assert store.history()[0].why == "errors 5.1 %"
-    store.clear_hold("favourites", who="anna")
-    store.change("favourites", 10, who="anna")
-    follower.look()
-    assert applied.states[1:] == [{"favourites": Share(0, held=True)}, {"favourites": Share(10)}]
-
-
-def test_a_submitted_share_that_a_hold_forbids_is_dropped(follow, store: Fragile):
-    """Somebody's hold is stronger than what a process had in its hands."""
-    store.change("favourites", 0, held=True, who="guard")
-    follower = follow()
-    follower.submit("favourites", 10, held=False, who="test")
-    follower.look()
-    assert follower.shares == {"favourites": Share(0, held=True)}
-
-
-def test_submitting_wakes_the_thread(follow, store: Fragile):
-    """The store has it long before the next look is due."""
-    store.change("favourites", 50, who="anna")
-    store.interval = 3600
-    follower = follow()
-    follower.start(wait=20)
-    follower.submit("favourites", why="tripped")
-    until(lambda: store.load() == {"favourites": Share(0, held=True)})
-
-
-def test_closing_stores_what_is_pending(follow, store: Fragile):
-    """A server that stops hands its last word on."""
-    follower = follow()
-    follower.start(wait=20)
-    store.interval = 3600
-    follower.submit("favourites")
-    follower.close(timeout=20)
-    assert store.load() == {"favourites": Share(0, held=True)}
-    follower.start()
-    assert threads(follower) == 0
-
-
-def threads(follower: Follower) -> int:
-    thread = follower._thread
-    return int(thread is not None and thread.is_alive())
 
 
 def test_an_error_of_the_app_does_not_end_the_thread(

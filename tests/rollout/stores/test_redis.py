@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -16,6 +16,7 @@ from resilience_mw.core.rollout import Share
 from resilience_mw.rollout.follower import Follower
 from resilience_mw.rollout.stores import StoreError, open_store
 from tests.rollout.redis_server import RedisServer
+from tests.rollout.stores.following import until
 
 
 @pytest.fixture
@@ -23,13 +24,6 @@ def own() -> Iterator[RedisServer]:
     """A server that the test may do anything to."""
     with RedisServer() as server:
         yield server
-
-
-def until(true: Callable[[], object], seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.005)
 
 
 class Requests:
@@ -163,16 +157,25 @@ def test_wrong_password(user: str, caplog: pytest.LogCaptureFixture):
         assert right.load() == {}
 
 
-def test_a_user_who_may_not_write(own: RedisServer):
-    """An access list may keep servers from changing anything: in words, not as a traceback."""
+def test_users_of_an_access_list(own: RedisServer):
+    """What the page names is enough; who may only read is told so in words."""
+    read = ["+hgetall", "+hget", "+lrange"]
     with own.admin() as admin:
-        admin.acl_setuser(
-            "reader", enabled=True, passwords=["+pw"], keys=["*"], categories=["+@read"]
-        )
-    store = open_store(own.url.replace("redis://", "redis://reader:pw@"))
-    assert store.load() == {}
+        for user, commands in (
+            ("reader", read),
+            ("writer", [*read, "+eval", "+hset", "+lpush", "+ltrim"]),
+        ):
+            keys = ["{resilience_mw:rollout}:*"]
+            admin.acl_setuser(user, enabled=True, passwords=["+pw"], keys=keys, commands=commands)
+    reader, writer = (
+        open_store(own.url.replace("redis://", f"redis://{user}:pw@"))
+        for user in ("reader", "writer")
+    )
+    change = writer.change("favourites", 2, who="anna")
+    assert reader.load() == {"favourites": Share(2)}
+    assert reader.history() == (change,)
     with pytest.raises(StoreError, match=r"cannot be used: this user may not$"):
-        store.change("favourites", 1, who="anna")
+        reader.change("favourites", 1, who="anna")
 
 
 def test_a_replica_which_only_reads(own: RedisServer):

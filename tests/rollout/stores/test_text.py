@@ -127,7 +127,7 @@ def test_an_edit_by_hand_is_in_the_history(tmp_path: Path):
     told = [(c.who, c.before, c.after, c.why) for c in store.history()]
     assert told == [
         ("ben", Share(9), Share(3), ""),
-        ("unknown", Share(1), Share(9), "edited in the file"),
+        ("unknown", Share(1), Share(9), "found in the file"),
         ("anna", None, Share(1), ""),
     ]
 
