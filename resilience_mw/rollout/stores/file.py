@@ -19,6 +19,9 @@ from .writing import locked, replace
 LARGEST = 1 << 20
 """Bytes of a file of shares; what is larger is another file."""
 
+LONGEST_HISTORY = 4 << 20
+"""Bytes read of a history, from its end; a thousand of the longest records are fewer."""
+
 LOCK_TIMEOUT = 5.0
 """Seconds to wait for others who change it, each of whom needs milliseconds."""
 
@@ -129,7 +132,9 @@ class FileStore(Store):
     def _records(self, path: Path) -> list[Change]:
         """The history, oldest first, without lines that are none."""
         try:
-            text = self._history(path).read_text(encoding="utf-8", errors="replace")
+            with self._history(path).open("rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - LONGEST_HISTORY))
+                text = file.read(LONGEST_HISTORY).decode(errors="replace")
         except FileNotFoundError:
             return []
         except OSError as error:

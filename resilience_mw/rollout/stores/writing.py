@@ -67,10 +67,12 @@ def locked(path: Path, timeout: float) -> Iterator[None]:
 
 
 def _lock_file(path: Path) -> int:
+    # A link here would have somebody make a file elsewhere.
+    plain = getattr(os, "O_NOFOLLOW", 0)
     try:
-        return os.open(path, os.O_RDWR)
+        return os.open(path, os.O_RDWR | plain)
     except FileNotFoundError:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | plain, 0o644)
         if sys.platform != "win32":
             # The umask of whoever is first must not lock all others out.
             os.fchmod(descriptor, 0o644)
@@ -78,7 +80,7 @@ def _lock_file(path: Path) -> int:
     except PermissionError:
         # Another user's, such as that of whoever ran the command first: to read it is enough for
         # a lock, except on some network file systems.
-        return os.open(path, os.O_RDONLY)
+        return os.open(path, os.O_RDONLY | plain)
 
 
 def replace(contents: dict[Path, bytes]) -> None:

@@ -67,7 +67,7 @@ def test_the_history_is_bounded(path: Path):
     store.change("favourites", 1, who="anna")
     history = path.with_name(f"{path.name}.history.jsonl")
     line = history.read_text()
-    history.write_text("no json\n[]\n{}\n" + line * 1500)
+    history.write_text("x" * (5 << 20) + "\nno json\n[]\n{}\n" + line * 1500)
     store.change("favourites", 2, who="ben")
     lines = history.read_text().splitlines()
     assert len(lines) == 1000
