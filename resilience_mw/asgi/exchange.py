@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from time import monotonic
 from typing import Any
 
@@ -28,6 +29,12 @@ def running_task() -> asyncio.Task[Any] | None:
         return asyncio.current_task()
     except RuntimeError:
         return None
+
+
+@lru_cache(maxsize=256)
+def _on_the_wire(name: str) -> bytes:
+    """Return the name of a header as ASGI has it."""
+    return name.lower().encode("latin-1")
 
 
 async def _nothing() -> None:
@@ -108,9 +115,12 @@ class ASGIExchange(Exchange):
 
     def header(self, name: str) -> str | None:
         """Return a request header; several of the same name are joined with commas."""
-        wanted = name.lower().encode("latin-1")
-        values = [value for key, value in self.scope["headers"] if key == wanted]
-        return b",".join(values).decode("latin-1") if values else None
+        wanted = _on_the_wire(name)
+        found: bytes | None = None
+        for key, value in self.scope["headers"]:
+            if key == wanted:
+                found = value if found is None else found + b"," + value
+        return None if found is None else found.decode("latin-1")
 
     def waited(self, now: float) -> float:
         """Return for how many seconds this request has waited by ``now``: measured when asked."""

@@ -119,10 +119,10 @@ class RolloutMiddleware(Guard):
         if lane is None:
             known = self._plain_only and not scope.get("root_path")
             variant = None if known else self._choose(scope, send)
-        elif (
-            lane.chosen is None or scope.get("root_path") or b"%" in (scope.get("raw_path") or b"")
-        ):
+        elif scope.get("root_path") or b"%" in (scope.get("raw_path") or b""):
             variant = self._choose(scope, send)
+        elif lane.chosen is None:
+            variant = lane.apps[lane.chooses_new(_exchange(scope, send))]
         else:
             variant = lane.apps[lane.chosen]
         if variant is None:
@@ -151,9 +151,7 @@ class RolloutMiddleware(Guard):
 
     def _choose(self, scope: Scope, send: Send) -> Any:
         """Return the variant that serves the request; ``None`` = no rule is about it."""
-        exchange = ASGIExchange()
-        exchange.scope = scope
-        exchange.server_send = send
+        exchange = _exchange(scope, send)
         self._policy.enter(exchange)
         return exchange.target
 
@@ -184,3 +182,11 @@ class RolloutMiddleware(Guard):
         """Stop following the store; the last known shares stand."""
         self._link.close()
         super().close()
+
+
+def _exchange(scope: Scope, send: Send) -> ASGIExchange:
+    """Return a request as a rule sees it."""
+    exchange = ASGIExchange()
+    exchange.scope = scope
+    exchange.server_send = send
+    return exchange

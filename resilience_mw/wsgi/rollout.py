@@ -119,22 +119,21 @@ class RolloutMiddleware(Guard):
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve one WSGI request."""
-        lane = self._plain.get(environ.get("PATH_INFO", ""))
         variant: Variant | None
+        lane = self._plain.get(environ.get("PATH_INFO", ""))
         if lane is None:
             variant = None if self._plain_only else self._choose(environ)
-        elif lane.chosen is not None and (
-            "%" not in (environ.get("RAW_URI") or environ.get("REQUEST_URI") or "")
-        ):
-            variant = lane.apps[lane.chosen]
-        else:
+        elif "%" in (environ.get("RAW_URI") or environ.get("REQUEST_URI") or ""):
             variant = self._choose(environ)
+        elif lane.chosen is None:
+            variant = lane.apps[lane.chooses_new(_exchange(environ))]
+        else:
+            variant = lane.apps[lane.chosen]
         return (variant or self.app)(environ, start_response)
 
     def _choose(self, environ: Environ) -> Variant | None:
         """Return the variant that serves the request; ``None`` = no rule is about it."""
-        exchange = WSGIExchange()
-        exchange.environ = environ
+        exchange = _exchange(environ)
         self._policy.enter(exchange)
         variant: Variant | None = exchange.target
         return variant
@@ -144,3 +143,10 @@ class RolloutMiddleware(Guard):
         self._link.close()
         if self._proxy is not None:
             self._proxy.close()
+
+
+def _exchange(environ: Environ) -> WSGIExchange:
+    """Return a request as a rule sees it."""
+    exchange = WSGIExchange()
+    exchange.environ = environ
+    return exchange
