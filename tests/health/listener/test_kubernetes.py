@@ -36,14 +36,14 @@ def test_the_stop_has_time(delay, shutdown):
 
 def test_probes_ask_the_paths_on_the_right_port():
     """The app's own port by default, the other one if there is one."""
-    health = Health(live_path="/live", ready_path="/a b", startup_path='/"s"')
+    health = Health(live_path="/live", ready_path="/a-b", startup_path="/s:1")
     _, container = exported(Config(health=health), port=8080, container="web")
     assert container["name"] == "web"
     assert container["ports"] == [{"name": "http", "containerPort": 8080}]
     asked = {kind: container[f"{kind}Probe"]["httpGet"] for kind in ("startup", "readiness")}
     asked["liveness"] = container["livenessProbe"]["httpGet"]
-    assert asked["startup"] == {"path": '/"s"', "port": "http"}
-    assert asked["readiness"] == {"path": "/a b", "port": "http"}
+    assert asked["startup"] == {"path": "/s:1", "port": "http"}
+    assert asked["readiness"] == {"path": "/a-b", "port": "http"}
     assert asked["liveness"] == {"path": "/live", "port": "http"}
     _, apart = exported(Config(health=Health(port=9001)))
     assert apart["ports"][1] == {"name": "health", "containerPort": 9001}
