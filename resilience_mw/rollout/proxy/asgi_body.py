@@ -49,10 +49,12 @@ class RequestBody:
         Raises:
             ClientGone: the client has left already.
         """
-        message = self._read = await self._receive()
-        if message["type"] != "http.request":
-            raise ClientGone
-        return not message.get("body") and not message.get("more_body")
+        message = await self._receive()
+        if not message.get("body") and not message.get("more_body"):
+            self._take(message)
+            return True
+        self._read = message
+        return False
 
     async def message(self) -> Message:
         """Return the next message."""

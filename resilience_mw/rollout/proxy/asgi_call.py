@@ -36,7 +36,7 @@ from .incoming import SAFE, to
 from .leftovers import has_leftovers
 
 if TYPE_CHECKING:
-    from .asgi import ASGIProxy
+    from .asgi_proxy import ASGIProxy
 
 
 class Call:

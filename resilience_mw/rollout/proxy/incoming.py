@@ -33,8 +33,15 @@ class Incoming:
     scheme: str
 
 
-def check(request: Incoming, upstream: Upstream) -> tuple[bytes, Fields, Framing]:
+def check(
+    request: Incoming, upstream: Upstream, left: float | None
+) -> tuple[bytes, Fields, Framing]:
     """Return target, header and framing of the request to the upstream.
+
+    Args:
+        request: what came.
+        upstream: where it goes.
+        left: seconds until its deadline, or ``None``.
 
     Raises:
         BadRequest: it is none that may be passed on.
@@ -55,6 +62,9 @@ def check(request: Incoming, upstream: Upstream) -> tuple[bytes, Fields, Framing
         root=request.root,
         authority=upstream.authority,
     )
+    if upstream.deadline_header is not None and left is not None:
+        head = [field for field in head if field[0] != upstream.deadline_header]
+        head.append((upstream.deadline_header, b"%.3f" % max(left, 0.001)))
     return target, head, bounds
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from ...config.wording import show
 from ...exceptions import ConfigError
 from ...signals.proxies import TrustedProxies
 
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -34,6 +36,8 @@ class Options(TypedDict, total=False):
         trusted_proxies: peers (addresses, networks, ``*`` or ``unix``) whose
             ``X-Forwarded-Proto``, ``-Host`` and the like are passed on instead of what the server
             sees. Default: none.
+        deadline_header: name of a request header that tells the upstream how many seconds are left
+            of the request's deadline, for its own ``deadline.header``. Default: none.
         raises: raise `UpstreamUnreachable` instead of answering 502, 503 or 504, where another app
             may still be asked: the method is GET, HEAD or OPTIONS. Default false.
     """
@@ -45,6 +49,7 @@ class Options(TypedDict, total=False):
     keep_alive: float
     verify: ssl.SSLContext | None
     trusted_proxies: Sequence[str]
+    deadline_header: str | None
     raises: bool
 
 
@@ -63,6 +68,7 @@ class Upstream:
     keep_alive: float
     verify: ssl.SSLContext | None
     trusted: TrustedProxies
+    deadline_header: bytes | None
     raises: bool
 
     @property
@@ -82,12 +88,13 @@ def upstream(
     keep_alive: float = 1.0,
     verify: ssl.SSLContext | None = None,
     trusted_proxies: Sequence[str] = (),
+    deadline_header: str | None = None,
     raises: bool = False,
 ) -> Upstream:
     """Check what `proxy` was given; see `Options`.
 
     Raises:
-        ConfigError: one of the values is wrong, or httpx is not installed.
+        ConfigError: one of the values is wrong.
     """
     scheme, host, port = _split(url)
     _seconds("timeout", timeout)
@@ -103,7 +110,8 @@ def upstream(
         trusted = TrustedProxies(trusted_proxies)
     except ValueError as error:
         raise ConfigError(str(error).partition(".")[2]) from None
-    _need_httpx()
+    if deadline_header is not None and not is_token(deadline_header):
+        raise ConfigError(f"deadline_header must be a header's name, got {show(deadline_header)}")
     return Upstream(
         url=url,
         scheme=scheme.encode(),
@@ -116,8 +124,14 @@ def upstream(
         keep_alive=keep_alive,
         verify=verify,
         trusted=trusted,
+        deadline_header=None if deadline_header is None else deadline_header.lower().encode(),
         raises=raises,
     )
+
+
+def is_token(name: Any) -> bool:
+    """Return whether `name` can be the name of a header."""
+    return isinstance(name, str) and _TOKEN.fullmatch(name) is not None
 
 
 def _split(url: str) -> tuple[str, str, int]:
@@ -144,7 +158,12 @@ def _seconds(name: str, value: Any, least: float | None = None) -> None:
     raise ConfigError(f"{name} must be seconds {rule}, got {show(value)}")
 
 
-def _need_httpx() -> None:
+def need_httpx() -> None:
+    """Check that the extra is installed.
+
+    Raises:
+        ConfigError: it is not.
+    """
     try:
         import httpcore  # noqa: F401
     except ImportError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import socket
 import time
@@ -13,7 +14,8 @@ import pytest
 
 from resilience_mw.asgi import DeadlineMiddleware
 from resilience_mw.rollout.proxy import UpstreamLost, UpstreamUnreachable
-from resilience_mw.rollout.proxy.asgi import ASGIProxy, proxy
+from resilience_mw.rollout.proxy.asgi import proxy
+from resilience_mw.rollout.proxy.asgi_proxy import ASGIProxy
 from tests.asgi.harness import Exchange, run, scope, until
 
 from .raw import RawUpstream, says
@@ -220,6 +222,39 @@ def test_a_full_pool_is_a_refusal(upstream):
         assert (await Exchange(scope("/echo")).through(app)).status == 200
 
     through(upstream.url, main, max_connections=1, connect_timeout=0.1)
+
+
+def test_a_client_that_leaves_waits_for_no_connection(upstream):
+    """Nor does its call."""
+
+    async def main(app: ASGIProxy) -> None:
+        first, second = Exchange(scope("/drip")), Exchange(scope("/echo"))
+        calls = [first.start(app)]
+        await until(lambda: first.text)
+        calls.append(second.start(app))
+        await asyncio.sleep(0.05)
+        second.gone.set()
+        await calls[1]
+        assert second.sent == []
+        first.gone.set()
+        await calls[0]
+
+    through(upstream.url, main, max_connections=1, connect_timeout=60)
+
+
+def test_the_upstream_learns_how_much_time_is_left(upstream):
+    """Where it is told in a header, instead of what the client says; no deadline, no header."""
+
+    async def main(app: ASGIProxy) -> None:
+        guarded = DeadlineMiddleware(app, timeout=5)
+        exchange = await Exchange(scope("/echo", headers=[(b"x-left", b"99")])).through(guarded)
+        headers = dict(json.loads(exchange.text)["headers"])
+        assert 0 < float(headers["x-left"]) <= 5
+        guarded.close()
+        exchange = await Exchange(scope("/echo")).through(app)
+        assert "x-left" not in dict(json.loads(exchange.text)["headers"])
+
+    through(upstream.url, main, deadline_header="X-Left")
 
 
 def test_an_answer_that_breaks_off_is_never_taken_for_whole():

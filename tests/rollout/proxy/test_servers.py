@@ -86,6 +86,20 @@ def test_every_server_passes_requests_on(launch, app, serve, upstream):
     assert answer.count(b"x") >= 300_000
 
 
+@pytest.mark.parametrize(("launch", "app"), STREAMING.values(), ids=STREAMING)
+def test_a_client_that_asks_before_it_sends_is_told_to(launch, app, serve, upstream):
+    """The server in front answers `Expect`; the upstream never sees it."""
+    server = serve(launch(FRONTS + app, env={"UPSTREAM": upstream.url}))
+    with socket.create_connection((server.host, server.port), timeout=20) as client:
+        client.sendall(head("POST", "/echo", "Content-Length: 5", "Expect: 100-continue"))
+        assert client.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        client.sendall(b"hello")
+        answer = b"".join(received(client))
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b'"body": 5' in answer
+    assert b'"expect"' not in answer
+
+
 SMUGGLED = {
     "CL.TE": head("POST", "/", "Content-Length: 35", "Transfer-Encoding: chunked")
     + b"0\r\n\r\nGET /smuggled HTTP/1.1\r\nA: b",

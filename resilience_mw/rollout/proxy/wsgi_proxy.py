@@ -1,0 +1,181 @@
+"""The reverse proxy as a WSGI app."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import partial
+from http import HTTPStatus
+from time import monotonic
+from typing import Any, Unpack
+
+import httpcore
+
+from ...context import remaining
+from ...core.exchange import Reply
+from ...signals.reach import environ_socket
+from ...signals.waited import peer_address
+from ...types import Environ, StartResponse
+from ...wsgi.exchange import answer, client_left
+from .errors import (
+    BAD_REQUEST,
+    LENGTH_REQUIRED,
+    NO_WEBSOCKET,
+    TIMEOUT,
+    BadRequest,
+    ClientGone,
+    UpstreamUnreachable,
+)
+from .failures import FAILURES, is_outage, reply_for, words
+from .headers import Framing, response_fields
+from .incoming import SAFE, Incoming, check, to
+from .reach import Reach
+from .upstream import Options, upstream
+from .wsgi_body import RequestBody, ResponseBody
+from .wsgi_pool import Pool
+from .wsgi_stream import Patience
+
+
+class WSGIProxy:
+    """A reverse proxy to one upstream; see `resilience_mw.rollout.proxy.wsgi.proxy`."""
+
+    def __init__(self, url: str, **options: Unpack[Options]) -> None:
+        self.upstream = upstream(url, **options)
+        self.reach = Reach(self.upstream.url)
+        self.pool = Pool(self.upstream)
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve one WSGI request."""
+        try:
+            request = _incoming(environ)
+            target, head, framing = check(request, self.upstream, remaining())
+            if framing.chunked and not environ.get("wsgi.input_terminated"):
+                raise BadRequest(LENGTH_REQUIRED)  # reading on would wait for the next request
+        except BadRequest as error:
+            if error.reply is NO_WEBSOCKET:
+                self.reach.websocket()
+            return answer(error.reply, environ, start_response)
+        if framing.chunked:
+            head.append((b"transfer-encoding", b"chunked"))
+        elif framing.length is not None:
+            head.append((b"content-length", b"%d" % framing.length))
+        result = self._exchange(request.method, target, head, framing, environ)
+        if isinstance(result, Reply):
+            return answer(result, environ, start_response)
+        body = ResponseBody(self.upstream.url, result)
+        try:
+            start_response(
+                f"{result.status} {_phrase(result.status)}",
+                [
+                    (name.decode("latin-1"), value.decode("latin-1"))
+                    for name, value in response_fields(result.headers)
+                ],
+            )
+        except BaseException:
+            body.close()
+            raise
+        return body
+
+    def close(self) -> None:
+        """Close the connections that this process has open."""
+        self.pool.close()
+
+    def _exchange(
+        self,
+        method: str,
+        target: bytes,
+        head: list[tuple[bytes, bytes]],
+        framing: Framing,
+        environ: Environ,
+    ) -> httpcore.Response | Reply:
+        """Send the request; return the response as soon as its head is there."""
+        options = self.upstream
+        left = remaining()
+        if left is not None and left <= 0.0:
+            return self._unreachable(method, TIMEOUT, "the deadline has passed")
+        ends = math.inf if left is None else monotonic() + left
+        left = math.inf if left is None else left
+        idle = math.inf if options.idle_timeout is None else options.idle_timeout
+        gone = partial(client_left, environ)
+        write = min(idle, left)
+        connect = min(options.connect_timeout, left)
+        timeouts: dict[str, float | None] = {
+            "pool": connect,
+            "connect": connect,
+            "write": None if write == math.inf else write,
+        }
+
+        def sent_all() -> None:
+            timeouts["read"] = Patience(
+                options.timeout, min(ends, monotonic() + options.timeout), gone
+            )
+
+        request = httpcore.Request(
+            method,
+            to(options, target),
+            headers=head,
+            content=RequestBody(environ["wsgi.input"], framing, sent_all),
+            extensions={"timeout": timeouts},
+        )
+        # If the upstream takes no more of the body, its answer is read at once.
+        sent_all()
+        try:
+            response = self.pool.current().handle_request(request)
+        except ClientGone:
+            return BAD_REQUEST  # to nobody, but WSGI has no other way to end
+        except FAILURES as error:
+            if is_outage(error):
+                self.reach.failed(words(error))
+            return self._unreachable(method, reply_for(error), words(error))
+        self.reach.answered()
+        if response.status < 200:
+            response.close()
+            why = "it switched protocols unasked"
+            return self._unreachable(method, reply_for(httpcore.RemoteProtocolError(why)), why)
+        timeouts["read"] = Patience(idle, math.inf, gone)
+        return response
+
+    def _unreachable(self, method: str, reply: Reply, why: str) -> Reply:
+        if self.upstream.raises and method in SAFE and reply.status >= 500:
+            raise UpstreamUnreachable(reply, why)
+        return reply
+
+
+def _incoming(environ: Environ) -> Incoming:
+    root = environ.get("SCRIPT_NAME", "").encode("latin-1")
+    raw: Any = environ.get("RAW_URI") or environ.get("REQUEST_URI")
+    return Incoming(
+        method=environ["REQUEST_METHOD"],
+        version=environ.get("SERVER_PROTOCOL", "HTTP/1.1").removeprefix("HTTP/"),
+        path=root + environ.get("PATH_INFO", "").encode("latin-1"),
+        raw_path=raw.encode("latin-1", "replace") if isinstance(raw, str) else None,
+        root=root,
+        query=environ.get("QUERY_STRING", "").encode("latin-1", "replace"),
+        fields=_fields(environ),
+        peer=peer_address(environ_socket(environ), environ.get("REMOTE_ADDR")),
+        scheme=environ.get("wsgi.url_scheme", "http"),
+    )
+
+
+def _fields(environ: Environ) -> list[tuple[bytes, bytes]]:
+    fields: list[tuple[bytes, bytes]] = []
+    for key, value in environ.items():
+        if key.startswith("HTTP_"):
+            name = key[5:]
+        elif key in ("CONTENT_TYPE", "CONTENT_LENGTH") and value:
+            name = key
+        else:
+            continue
+        if name in ("CONTENT_TYPE", "CONTENT_LENGTH") and key.startswith("HTTP_"):
+            continue  # another spelling, by which no server bounds a body
+        fields.append(
+            (name.replace("_", "-").lower().encode("latin-1"), value.encode("latin-1", "replace"))
+        )
+    return fields
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Unknown"
