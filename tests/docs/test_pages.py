@@ -41,7 +41,7 @@ def fields(*kinds):
     return {field.name for kind in kinds for field in dataclasses.fields(kind)}
 
 
-@pytest.mark.parametrize("name", ["testing", "fastapi", "flask", "wsgi", "health"])
+@pytest.mark.parametrize("name", ["testing", "fastapi", "flask", "wsgi", "health", "rollout"])
 def test_examples_run_and_print_what_is_shown(name):
     """Each Python block of these pages runs, and prints the text block below it."""
     page = (DOCS / f"{name}.md").read_text()
