@@ -16,6 +16,7 @@ from ...family import family, related
 from .answerer import Answerer, listen
 from .board import Board, Slot
 from .group import Group
+from .haste import Haste
 from .heartbeat import Heartbeat
 from .native import Bell, Poller, start_thread
 
@@ -57,6 +58,7 @@ class Listener:
         self._answerer: Answerer | None = None
         self._watched: tuple[int, int] = (0, -1)
         self._closing_at = 0.0
+        self._haste = Haste()
         try:
             self._join()
         except BaseException:
@@ -141,8 +143,11 @@ class Listener:
 
     def _turn(self) -> None:
         before = time.monotonic()
-        ready = self._poller.wait(self._pause(before))
+        pause = self._pause(before)
+        ready = self._poller.wait(pause)
         now = time.monotonic()
+        if not ready:
+            self._haste.woke(now - before - pause)
         if now - before > 1.0:
             self.group.awake_since = now
         if self._answerer is not None:
@@ -212,6 +217,7 @@ class Listener:
         if self._answerer is not None:
             self._answerer.accept(time.monotonic())
             self._answerer.close()
+        self._haste.stop()
         self._watch(0)
         self.board.close()
         self._bell.close()

@@ -1,0 +1,54 @@
+"""Shorter turns of the interpreter while many threads compute, so that a probe need not queue.
+
+A thread that wants to run waits for a switch interval (5 ms unless somebody has set it), and then
+for as many others as want to run, too. With one thread that computes that is little; with eight, a
+tenth of a second. So for as long as ours wakes late, and no longer, the interval is shorter.
+"""
+
+from __future__ import annotations
+
+import sys
+
+LATE = 0.012
+"""Seconds: two intervals and a bit, so that one thread that computes changes nothing."""
+
+SOON = 0.002
+"""Seconds: as little as only an interpreter that is nearly idle makes us wait."""
+
+SHORT = 0.001
+"""Seconds of a shorter interval."""
+
+TWICE = 2
+"""Late wakes in a row until the interval is shorter; one may be the system's doing."""
+
+CALM = 20
+"""Wakes in time, in a row, until it is as it was."""
+
+
+class Haste:
+    """Sets the switch interval, and sets it back; leaves alone what somebody else has set since.
+
+    The thread that wakes calls `woke`, and in the end `stop`.
+    """
+
+    def __init__(self) -> None:
+        self._usual: float | None = None
+        self._late = 0
+        self._calm = 0
+
+    def woke(self, lateness: float) -> None:
+        """Note by how many seconds a sleep was longer than asked for."""
+        self._late = self._late + 1 if lateness > LATE else 0
+        self._calm = self._calm + 1 if lateness < SOON else 0
+        if self._usual is None:
+            if self._late >= TWICE and sys.getswitchinterval() > SHORT:
+                self._usual = sys.getswitchinterval()
+                sys.setswitchinterval(SHORT)
+        elif self._calm >= CALM:
+            self.stop()
+
+    def stop(self) -> None:
+        """Set the interval back."""
+        if self._usual is not None and abs(sys.getswitchinterval() - SHORT) < 1e-5:
+            sys.setswitchinterval(self._usual)
+        self._usual = None

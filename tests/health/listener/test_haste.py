@@ -1,0 +1,89 @@
+"""Shorter turns of the interpreter: when, how long, and not against anybody's will."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from resilience_mw.health.listener.haste import CALM, LATE, SHORT, SOON, Haste
+
+from .probing import until
+
+
+@pytest.fixture(autouse=True)
+def _usual() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(0.005)
+    yield
+    sys.setswitchinterval(before)
+
+
+def is_short() -> bool:
+    return sys.getswitchinterval() == pytest.approx(SHORT)
+
+
+def test_only_late_wakes_in_a_row_shorten_it():
+    """One may be the system's doing, and one thread that computes makes none so late."""
+    haste = Haste()
+    for lateness in (0.005, LATE + 0.1, 0.005, LATE + 0.1, 0.0):
+        haste.woke(lateness)
+        assert not is_short()
+    haste.woke(LATE + 0.001)
+    haste.woke(LATE + 0.001)
+    assert is_short()
+
+
+def test_it_is_set_back_after_a_calm_while():
+    """And not while threads still compete."""
+    haste = Haste()
+    haste.woke(1.0)
+    haste.woke(1.0)
+    for _ in range(CALM - 1):
+        haste.woke(0.0)
+    haste.woke(SOON)
+    assert is_short()
+    for _ in range(CALM):
+        haste.woke(0.0)
+    assert sys.getswitchinterval() == pytest.approx(0.005)
+
+
+def test_what_somebody_sets_meanwhile_stays():
+    """Also an interval that was short already."""
+    haste = Haste()
+    haste.woke(1.0)
+    haste.woke(1.0)
+    sys.setswitchinterval(0.02)
+    haste.stop()
+    assert sys.getswitchinterval() == pytest.approx(0.02)
+    sys.setswitchinterval(0.0005)
+    haste.woke(1.0)
+    haste.woke(1.0)
+    haste.stop()
+    assert sys.getswitchinterval() == pytest.approx(0.0005)
+
+
+def test_a_listener_among_threads_that_compute(opened):
+    """It shortens the turns, and sets them back when it ends."""
+    port, apart = opened()
+    over = threading.Event()
+
+    def compute() -> None:
+        while not over.is_set():
+            sum(range(1000))
+
+    threads = [threading.Thread(target=compute, daemon=True) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    try:
+        until(is_short)
+        assert port.status() == 200
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    apart.close()
+    until(lambda: port.ask() is None)
+    until(lambda: not is_short())
