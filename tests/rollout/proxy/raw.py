@@ -28,11 +28,13 @@ class RawUpstream:
 
     Args:
         talk: called with the connection and each request's head.
+        host: the address to listen at.
     """
 
-    def __init__(self, talk: Talk) -> None:
+    def __init__(self, talk: Talk, host: str = "127.0.0.1") -> None:
         self._talk = talk
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.create_server((host, 0), family=family)
         self._connections: list[socket.socket] = []
         self.heads: list[bytes] = []
         self.closed = 0
@@ -41,7 +43,8 @@ class RawUpstream:
     @property
     def url(self) -> str:
         """What a proxy is given."""
-        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        host, port = self._listener.getsockname()[:2]
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     @property
     def accepted(self) -> int:
