@@ -26,10 +26,10 @@ class Clients:
     def address(self, exchange: Exchange) -> str | None:
         """Return the address nearest to the client that a proxy of ours vouches for."""
         if not self._proxies:
-            return exchange.client
+            return _canonical(exchange.client)
         address = exchange.peer
         if not self._proxies.trusts(address):
-            return address
+            return _canonical(address)
         # Each proxy adds who was connected to it: what the client may have made up is further left.
         for told in reversed((exchange.header("x-forwarded-for") or "").split(",")):
             hop = _address(told)
@@ -39,6 +39,11 @@ class Clients:
             if not self._proxies.trusts(hop):
                 break
         return address
+
+
+def _canonical(address: str | None) -> str | None:
+    """Return the form in which every server knows an address, whatever its socket calls it."""
+    return address if address is None or ":" not in address else _address(address) or address
 
 
 def _address(text: str) -> str | None:

@@ -36,6 +36,7 @@ class Lane:
     """
 
     __slots__ = (
+        "_cleared",
         "_comparison",
         "_key",
         "_known",
@@ -63,6 +64,7 @@ class Lane:
     ) -> None:
         self.rule = rule
         self._trip = trip
+        self._cleared = False
         self._comparison = None if guard is None else Comparison(guard, now)
         self.old = Meter(False, self._comparison, self._look)
         self.new = Meter(True, self._comparison, self._look)
@@ -82,8 +84,8 @@ class Lane:
     def apply(self, share: Share | None) -> None:
         """Take the share that the store holds; ``None`` = it holds none, and the rule's counts."""
         share = Share(self.rule.percent) if share is None else share
-        if self.share.held and not share.held and self._comparison is not None:
-            self._comparison.restart()
+        # Whoever calls holds no lock: the comparison forgets when a request asks for a verdict.
+        self._cleared |= self.share.held and not share.held
         places = 0 if share.held else places_of(share.percent)
         self.share, self._places = share, places
         if self._place is not None:
@@ -122,7 +124,12 @@ class Lane:
 
     def _look(self, now: float) -> None:
         comparison = self._comparison
-        verdict = None if comparison is None else comparison.verdict(now)
+        if comparison is None:
+            return
+        if self._cleared:
+            self._cleared = False
+            comparison.restart()
+        verdict = comparison.verdict(now)
         if verdict is not None and self._places:
             # Here at once; everywhere else as soon as whoever is told has told the store.
             self._trip(self, verdict)

@@ -113,6 +113,18 @@ def test_users_by_address(driver: Any):
         assert driver.get(app, "/a", peer=peer).text == expected
 
 
+@pytest.mark.parametrize("trusted", [(), ("10.0.0.1",)])
+def test_an_address_has_one_form(driver: Any, trusted: Any):
+    """However a server's socket writes it: all servers must agree."""
+    rule = RolloutRule("r", path="/a", percent=50, by="user")
+    app = both(driver, rule, trusted_proxies=trusted)
+    for number in range(20):
+        expected = "new" if rule.includes(f"198.51.100.{number}") else "old"
+        assert driver.get(app, "/a", peer=f"::ffff:198.51.100.{number}").text == expected
+        expected = "new" if rule.includes(f"2001:db8::{number:x}") else "old"
+        assert driver.get(app, "/a", peer=f"2001:DB8:0::{number:x}").text == expected
+
+
 def test_requests_by_chance(driver: Any):
     """Each is drawn anew."""
     app = both(driver, RolloutRule("r", path="/a", percent=50, by="request"))
