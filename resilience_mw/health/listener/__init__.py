@@ -6,6 +6,13 @@ small file how far it is and when its event loop last turned; the one that liste
 
 from __future__ import annotations
 
+import sys
+
+from ...exceptions import ConfigError
+
+if sys.platform == "win32":
+    raise ConfigError("health.port must be 0 (off) on Windows, whose files have no such locks")
+
 from .outofband import OutOfBand
 
 __all__ = ["OutOfBand"]

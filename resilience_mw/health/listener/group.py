@@ -65,12 +65,17 @@ class Group:
 
     def stuck(self) -> bool:
         """Whether a loop of the server has not turned for longer than it may."""
-        if not self._options.stuck_after:
-            return False
-        silent = [self.beat()] if self.started() else []
-        silent += [slot.beat for slot in self._others() if slot.started]
+        return self.stuck_here() or any(
+            slot.started and self._silent(slot.beat) for slot in self._others()
+        )
+
+    def stuck_here(self) -> bool:
+        """Whether the loop of this worker has not."""
+        return self.started() and self._silent(self.beat())
+
+    def _silent(self, beat: float) -> bool:
         since = self._now() - self._options.stuck_after
-        return self.awake_since < since and any(0.0 < beat < since for beat in silent)
+        return self._options.stuck_after > 0.0 < beat < since > self.awake_since
 
     def started(self) -> bool:
         """Whether this worker has started."""

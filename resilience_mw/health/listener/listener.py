@@ -59,6 +59,8 @@ class Listener:
         self._watched: tuple[int, int] = (0, -1)
         self._closing_at = 0.0
         self._haste = Haste()
+        self._stuck = False
+        self._complained = False
         try:
             self._join()
         except BaseException:
@@ -155,6 +157,7 @@ class Listener:
         if self._bell.fileno() in ready:
             self._bell.clear()
         self._report()
+        self._tell_of_loop()
         if self._answerer is None and not self._closing_at:
             self._stand_by()
 
@@ -169,6 +172,16 @@ class Listener:
         self.board.write(
             Slot(os.getpid(), self._family, self.heartbeat.at, started, ready, leaving)
         )
+
+    def _tell_of_loop(self) -> None:
+        stuck = self.group.stuck_here()
+        if stuck != self._stuck:
+            self._stuck = stuck
+            pid, limit = os.getpid(), self.options.stuck_after
+            if stuck:
+                logger.error("process %d: the event loop is stuck for more than %g s", pid, limit)
+            else:
+                logger.warning("process %d: the event loop turns again", pid)
 
     def _stand_by(self) -> None:
         """Listen if nobody does any more; else be woken when the one that does is gone."""
@@ -186,8 +199,6 @@ class Listener:
         if not self._complained:
             self._complained = True
             logger.error("%s; trying on", self._taken(error.strerror or str(error)))
-
-    _complained = False
 
     def _watch(self, pid: int) -> None:
         watched, descriptor = self._watched

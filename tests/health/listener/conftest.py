@@ -25,7 +25,7 @@ def opened() -> Iterator[Callable[..., Opened]]:
     def make(policy: HealthPolicy | None = None, port: int = 0, **options: object) -> Opened:
         where = Port(port or free_port())
         ready = HealthPolicy(lifecycle=Lifecycle(State.READY))
-        health = Health(port=where.port, host=HOST, **options)  # type: ignore[arg-type]
+        health = Health(port=where.port, **{"host": HOST, **options})  # type: ignore[arg-type]
         apart = OutOfBand(policy or ready, health)
         apart.open()
         made.append((where, apart))

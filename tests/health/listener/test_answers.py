@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import time
 
@@ -11,8 +12,17 @@ from benchmarks.talk import Client
 from resilience_mw.core.health import HealthPolicy
 from resilience_mw.core.lifecycle import Lifecycle, State
 from resilience_mw.health.listener import answerer
+from resilience_mw.health.listener.calls import PlainCalls
 
-from .probing import until
+from .probing import Port, until
+
+
+@pytest.fixture(autouse=True, params=["quick", "plain"])
+def _calls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the C library's functions, and as on a system that has none of them, nor ``poll``."""
+    if request.param == "plain":
+        monkeypatch.setattr(answerer, "calls", PlainCalls)
+        monkeypatch.delattr(select, "poll")
 
 
 @pytest.mark.parametrize(
@@ -156,3 +166,28 @@ def test_thousands_of_probes_leave_nothing(opened):
             break
     until(lambda: process.num_fds() <= before[0])
     assert process.num_threads() == before[1]
+
+
+@pytest.mark.parametrize(("host", "client"), [("::1", "::1"), ("::", "127.0.0.1"), ("::", "::1")])
+def test_over_ipv6(opened, host, client):
+    """Also on every address of both kinds."""
+    port, _ = opened(host=host)
+    assert Port(port.port, client).status() == 200
+
+
+def test_details_are_for_those_whose_address_is_trusted(opened):
+    """The address of the connection counts, over IPv4 and IPv6."""
+    asked: list[str | None] = []
+
+    class Recording(HealthPolicy):
+        def answer(self, path, method, *, query="", accept="", peer=None):
+            asked.append(peer)
+            assert (query, accept) == ("verbose", "text/html")
+            return super().answer(path, method, query=query, accept=accept, peer=peer)
+
+    port, _ = opened(Recording(lifecycle=Lifecycle(State.READY)), host="::")
+    for host in ("::1", "127.0.0.1"):
+        with Client(Port(port.port, host)) as client:
+            client.ask("/readyz?verbose", "Accept: text/html\r\n")
+            assert client.read().status == 200
+    assert asked == ["::1", "::ffff:127.0.0.1"]
