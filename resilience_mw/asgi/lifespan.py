@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from asyncio import AbstractEventLoop, get_running_loop
+from asyncio import AbstractEventLoop, get_running_loop, sleep
 from collections.abc import Sequence
 
 from ..core.health import HealthPolicy
@@ -13,6 +13,9 @@ from ..exceptions import ConfigError
 from ..types import ASGIApp, Message, Receive, Scope, Send
 
 logger = logging.getLogger("resilience_mw")
+
+FIRST_ANSWERS = 0.5
+"""Seconds for which an app that has started waits for the first answers of its checks."""
 
 
 class Lifespan:
@@ -54,6 +57,8 @@ class Lifespan:
 
         async def send_watched(message: Message) -> None:
             nonlocal answered
+            if message["type"] == "lifespan.startup.complete":
+                await self._first_answers()
             await send(message)
             answered = True
             if message["type"] == "lifespan.startup.complete":
@@ -96,6 +101,22 @@ class Lifespan:
             loop = _running_loop()
             for checks in self._checks:
                 checks.start(loop)
+
+    async def _first_answers(self) -> None:
+        """Begin to ask, and wait a moment for what the first probe will want to know.
+
+        Whoever is told "not ready" asks again only after an interval of its own.
+        """
+        loop = _running_loop()
+        if loop is None or not self._checks:
+            return
+        for checks in self._checks:
+            checks.start(loop)
+        until = loop.time() + FIRST_ANSWERS
+        while loop.time() < until and not all(  # noqa: ASYNC110 - another thread knows
+            checks.known for checks in self._checks
+        ):
+            await sleep(0.005)
 
     def _open(self) -> None:
         for apart in self._apart:

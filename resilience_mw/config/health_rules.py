@@ -160,7 +160,7 @@ class Shedding(Rule):
         try:
             return (
                 Number(maximum=1.0, open=True).check(both[0]),
-                Number(minimum=1.0).check(both[1]),
+                Number(minimum=0.1).check(both[1]),
             )
         except Invalid as error:
             part = "share" if error.value is both[0] else "seconds"

@@ -29,6 +29,10 @@ class Checks(Protocol):
         """Whether all that readiness depends on passes."""
 
     @property
+    def known(self) -> bool:
+        """Whether all that readiness depends on has been asked."""
+
+    @property
     def forwarded(self) -> int | None:
         """The status that the next tier answered with last; ``None`` = none that is fresh."""
 

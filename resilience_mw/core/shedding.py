@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 
-LEAST = 20
+LEAST = 10
 """Requests below which a share says nothing."""
 
 PARTS = 10

@@ -110,6 +110,15 @@ class Monitor:
         return all(result.passing for result in self.results() if result.critical)
 
     @property
+    def known(self) -> bool:
+        """Whether every critical check has been asked."""
+        return all(
+            watched.result.observed_at is not None
+            for watched in self._asking.watched
+            if watched.check.critical
+        )
+
+    @property
     def forwarded(self) -> int | None:
         """The status that the next tier answered with last; ``None`` = none that is fresh."""
         for watched in self._asking.watched:

@@ -195,7 +195,7 @@ HEALTH: dict[str, dict[str, list[Bad]]] = {
             ((2, 10), "2,10"),
         ],
         "must be a share, or a share and seconds, and its share must be > 0 or None": [(0, "0")],
-        "must be a share, or a share and seconds, and its seconds must be >= 1 or None": [
+        "must be a share, or a share and seconds, and its seconds must be >= 0.1 or None": [
             ((0.5, 0), "0.5,0")
         ],
         "must be a share, or a share and seconds, and its share must be a number or None": [

@@ -26,6 +26,8 @@ class Known:
         self.touched = 0
         self._results = results
 
+    known = True
+
     @property
     def ready(self) -> bool:
         return all(result.passing for result in self._results if result.critical)

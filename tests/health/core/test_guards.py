@@ -98,6 +98,25 @@ def test_coroutines_run_in_the_apps_loop_from_its_start_to_its_end():
     harness.run(main())
 
 
+def test_the_first_probe_is_told_what_is_so():
+    """A server is told that the app has started when the first answers are there, if they come."""
+
+    def hangs() -> None:
+        threading.Event().wait(5)
+
+    async def main() -> None:
+        for probe, in_time in ((passes, True), (hangs, False)):
+            guard = asgi.HealthMiddleware(hello, checks={"db": Check(probe, timeout=5)})
+            life = Life(guard)
+            began = time.monotonic()
+            await life.say("startup")
+            assert ready(guard) is in_time
+            assert time.monotonic() - began < 4
+            await life.say("shutdown")
+
+    harness.run(main())
+
+
 @pytest.mark.parametrize("loop", harness.LOOPS)
 def test_a_blocked_loop_fails_its_own_checks_only(loop: str):
     """The monitor goes on meanwhile, and the check recovers with the loop."""
