@@ -164,7 +164,7 @@ def test_a_thousand_rounds_of_hanging_leak_nothing(probe: Callable[[], object]):
             until(lambda: monitor.results()[0].observed_at != last)  # noqa: B023
             last = monitor.results()[0].observed_at
         after = ours()
-        assert after[0] == before[0]
+        assert after[0] <= before[0]  # one of another test may end meanwhile
         assert after[1] <= before[1] + 2  # one that is about to end, and one that has begun
         assert monitor.ready
     assert next(beside) > 500
