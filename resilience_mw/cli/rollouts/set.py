@@ -18,7 +18,7 @@ from resilience_mw.cli.shares import (
 )
 from resilience_mw.config.wording import plain
 from resilience_mw.core.rollout import Share
-from resilience_mw.rollout.stores import Overtaken, RuleHeld, Store
+from resilience_mw.rollout.stores import Overtaken, Store
 from resilience_mw.rollout.stores.base import KEPT, checked_percent, checked_rule, shown_percent
 
 LARGE_STEP = 25
@@ -68,8 +68,6 @@ def command(
         except Overtaken as error:
             # Look again, and ask again: the step may have become a large one.
             click.echo(str(error), err=True)
-        except RuleHeld as error:
-            raise click.ClickException(_held(store, rule)) from error
         else:
             return report([change], form)
 

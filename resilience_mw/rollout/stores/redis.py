@@ -231,6 +231,7 @@ def _reason(error: Exception) -> str:
         return "refused"
     if isinstance(cause, TimeoutError):
         return SILENCE[0]
-    if isinstance(cause, OSError) and cause.strerror:
+    lost = ConnectionResetError | BrokenPipeError | ConnectionAbortedError
+    if isinstance(cause, OSError) and cause.strerror and not isinstance(cause, lost):
         return cause.strerror.lower()
     return SILENCE[1]

@@ -177,14 +177,14 @@ def test_a_name_that_the_store_does_not_have(run: Run, store: Store):
 
 
 class Interfering(Store):
-    """A real store, in which somebody else rolls back while we look."""
+    """A real store, in which somebody else changes a rule between our look and our change."""
 
-    def __init__(self, real: Store) -> None:
+    def __init__(self, real: Store, meanwhile: Callable[[], object]) -> None:
         self.real = real
         self.name = real.name
         self.load = real.load  # type: ignore[method-assign]
         self.history = real.history  # type: ignore[method-assign]
-        self.meanwhile = [lambda: real.change("favourites", 0, who="ben", why="errors")]
+        self.meanwhile = [meanwhile]
 
     def load(self):
         raise NotImplementedError
@@ -203,13 +203,29 @@ def test_a_roll_back_of_somebody_else_is_not_undone_unseen(
 ):
     """The step was small when it was asked for, and is large now: it is asked about."""
     store.change("favourites", 90, who="anna")
-    between = Interfering(store)
+    between = Interfering(store, lambda: store.change("favourites", 0, who="ben", why="errors"))
     monkeypatch.setattr("resilience_mw.cli.shares.open_store", lambda url: between)
     code, _, err = run("set", "favourites", "100")
     assert code == 1
     assert err.startswith("favourites was changed meanwhile\n")
     assert "favourites: 0 % -> 100 %, in one step?" in err
     assert store.load() == {"favourites": Share(0)}
+
+
+@pytest.mark.parametrize("before", [None, 0])
+def test_a_guard_that_trips_meanwhile_is_not_overruled(
+    run: Run, store: Store, monkeypatch: pytest.MonkeyPatch, before: float | None
+):
+    """The rule was free when the command looked, and is held now: nothing is changed."""
+    if before is not None:
+        store.change("favourites", before, who="anna")
+    between = Interfering(store, lambda: store.change("favourites", 0, held=True, who="guard"))
+    monkeypatch.setattr("resilience_mw.cli.shares.open_store", lambda url: between)
+    code, _, err = run("set", "favourites", "5")
+    assert code == 1
+    assert "favourites is held at 0 since" in err
+    assert "(guard)" in err
+    assert store.load() == {"favourites": Share(0, held=True)}
 
 
 def test_two_people_at_once_lose_nothing(url: str, store: Store):

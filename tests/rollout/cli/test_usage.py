@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -133,3 +135,49 @@ def test_the_person_behind_sudo_is_named(
     monkeypatch.setenv("SUDO_USER", "anna")
     assert run_program(["rollout", "set", "favourites", "2", "--store", url]) == 0
     assert open_store(url).history()[0].who.startswith("anna@")
+
+
+def test_somebody_without_a_name_is_a_number(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """A container's user need not have a name."""
+
+    def nameless() -> str:
+        raise KeyError("getpwuid(): uid not found: 1000")
+
+    url = f"file:{tmp_path / 'rollout.toml'}"
+    monkeypatch.delenv("SUDO_USER", raising=False)
+    monkeypatch.setattr("getpass.getuser", nameless)
+    assert run_program(["rollout", "set", "favourites", "2", "--store", url]) == 0
+    assert re.match(r"(\d+|unknown)@", open_store(url).history()[0].who)
+
+
+class Terminal(io.StringIO):
+    """A person who gives no answer but Ctrl-D."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_person_who_gives_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """At a terminal there is somebody to answer: it was aborted, and `--yes` is not the advice."""
+    url = f"file:{tmp_path / 'rollout.toml'}"
+    monkeypatch.setattr("sys.stdin", Terminal())
+    assert run_program(["rollout", "set", "favourites", "100", "--store", url]) == 1
+    err = capsys.readouterr().err
+    assert err.endswith("resilience-mw: aborted\n")
+    assert "--yes" not in err
+    assert open_store(url).load() == {}
+
+
+def test_the_way_back_is_not_tried_for_ever(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """A server that stays silent is an error in the end."""
+    monkeypatch.setattr("resilience_mw.cli.rollouts.rollback.TRIES", 2)
+    with RedisServer() as server, server.admin() as admin:
+        admin.client_pause(5000)
+        assert run_program(["rollout", "rollback", "favourites", "--store", server.url]) == 1
+    assert "cannot be used: timeout; " in capsys.readouterr().err

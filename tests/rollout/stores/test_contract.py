@@ -11,7 +11,7 @@ import pytest
 
 from resilience_mw import ConfigError
 from resilience_mw.core.rollout import Share
-from resilience_mw.rollout.stores import RuleHeld, open_store
+from resilience_mw.rollout.stores import Overtaken, RuleHeld, open_store
 from tests.rollout.redis_server import RedisServer
 
 
@@ -87,6 +87,24 @@ def test_a_percent_that_is_none(url: str, percent: object):
     with pytest.raises(ConfigError, match=r"^percent must be (between|in steps)"):
         open_store(url).change("favourites", percent, who="anna")  # type: ignore[arg-type]
     assert open_store(url).load() == {}
+
+
+def test_a_hold_is_at_zero(url: str):
+    """Nothing else can be held."""
+    with pytest.raises(ConfigError, match=r"^percent must be 0 for a rule that is held, got 5$"):
+        open_store(url).change("favourites", 5, held=True, who="guard")
+
+
+def test_a_change_that_was_meant_for_another_share(url: str):
+    """`expected` is what the caller saw; whoever was faster is not overwritten."""
+    store = open_store(url)
+    store.change("favourites", 2, expected=None, who="anna")
+    with pytest.raises(Overtaken, match=r"^favourites was changed meanwhile$"):
+        store.change("favourites", 50, expected=Share(1), who="anna")
+    with pytest.raises(Overtaken):
+        store.change("favourites", 50, expected=None, who="anna")
+    store.change("favourites", 50, expected=Share(2), who="anna")
+    assert store.load() == {"favourites": Share(50)}
 
 
 @pytest.mark.parametrize("rule", ["", "a\nb", "x" * 101, "\x1b[31m"])

@@ -123,6 +123,30 @@ def test_a_change_waits_for_the_lock_and_gives_up(path: Path, monkeypatch: pytes
     assert store.change("favourites", 7, who="anna").before == Share(5)
 
 
+def test_a_file_system_without_locks(path: Path, monkeypatch: pytest.MonkeyPatch):
+    """To change a file unlocked could lose another's change: it is not changed."""
+
+    def no_locks(descriptor: int) -> None:
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr("resilience_mw.rollout.stores.writing._try", no_locks)
+    with pytest.raises(StoreError, match="cannot be changed: no locks available"):
+        opened(path).change("favourites", 5, who="anna")
+    assert not path.exists()
+
+
+def test_what_cannot_be_read(path: Path):
+    """A link in a circle stands for all that the system refuses: its words, in one line."""
+    path.symlink_to(path.name)
+    with pytest.raises(StoreError, match="cannot be read: too many levels"):
+        opened(path).load()
+    path.unlink()
+    history = path.with_name(f"{path.name}.history.jsonl")
+    history.mkdir()
+    with pytest.raises(StoreError, match="has no history: is a directory"):
+        opened(path).history()
+
+
 def test_what_is_no_file(tmp_path: Path):
     """A pipe is not read, which would wait for ever, and a huge file is not taken in."""
     pipe = tmp_path / "pipe.toml"
