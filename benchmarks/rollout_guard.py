@@ -1,10 +1,11 @@
 """When the guard of a roll-out trips, and when it does not, on simulated traffic.
 
-    python -m benchmarks.rollout_guard [--healthy 1000]
+    python -m benchmarks.rollout_guard [--healthy 1000] [--write]
 
 First healthy new stacks of many kinds, none of which should trip it; then new stacks with a
 trouble that begins when they do, and how many seconds of traffic show it. Time is virtual, so a
-thousand runs take seconds; `Comparison` is the one that runs in production.
+thousand runs take seconds; `Comparison` is the one that runs in production. ``--write`` puts the
+figures into docs/rollout-guard.md.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from heapq import merge
 
-from resilience_mw.core.rollout.comparison import Comparison, RolloutGuard, Verdict
+from benchmarks.filling import ROOT, fill, table
+from resilience_mw.core.rollout.comparison import LOOKS, TESTS, Comparison, RolloutGuard, Verdict
+from resilience_mw.core.rollout.exact import p_more
+
+PAGE = ROOT / "docs" / "rollout-guard.md"
 
 START = 1000.0
 """Where the virtual clock begins."""
@@ -124,10 +129,10 @@ PLACES = [(20.0, 0.5), (100.0, 0.02), (100.0, 0.5), (100.0, 1.0), (500.0, 0.02)]
 """Requests a second, and the new stack's share of them."""
 
 
-def table(runs: int = 20) -> list[str]:
-    """Return lines of Markdown: after how many seconds each trouble is seen, median and worst."""
+def seen(runs: int = 20) -> str:
+    """Return a table: after how many seconds each trouble is seen, median and worst."""
     head = [f"{rate:g} a second, {100 * share:g} %" for rate, share in PLACES]
-    lines = [f"| new stack | {' | '.join(head)} |", "| --- |" + " --- |" * len(head)]
+    rows = []
     for name, trouble in TROUBLES.items():
         cells = []
         for rate, share in PLACES:
@@ -135,8 +140,26 @@ def table(runs: int = 20) -> list[str]:
             found = [run(traffic, seed) for seed in range(runs)]
             times = sorted(math.inf if one is None else one[0] for one in found)
             cells.append(f"{_figure(statistics.median(times))} ({_figure(times[-1])})")
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return lines
+        rows.append([name, *cells])
+    return table(["new stack", *head], rows)
+
+
+def needed(total: int = 10_000) -> str:
+    """Return a table: how many failures trip, if the old stack has none, by the new one's share."""
+    guard, rows = RolloutGuard(), []
+    alpha = (1 - guard.confidence) / (LOOKS * TESTS)
+    for share in (0.01, 0.02, 0.1, 0.25, 0.5):
+        new = round(total * share)
+        count = next(n for n in itertools.count(1) if p_more(n, new, 0, total - new) <= alpha)
+        rows.append([f"{100 * share:g} %", f"{count}"])
+    return table(["share of the new stack", "failures that are no chance"], rows)
+
+
+def message() -> str:
+    """Return what the log says of a new stack of which 5 % more fail."""
+    found = run(Traffic(rate=200.0, share=0.02, more_fails=0.05), seed=3)
+    said = found[1] if found else "nothing"
+    return f"```text\nrollout rule favourites: taken back to 0 and held: {said}\n```"
 
 
 def _figure(seconds: float) -> str:
@@ -144,16 +167,25 @@ def _figure(seconds: float) -> str:
 
 
 def main() -> None:
-    """Print the figures of docs/rollout-guard.md."""
+    """Print the figures of docs/rollout-guard.md, or put them there."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--healthy", type=int, default=1000, help="healthy runs (1000)")
-    runs = parser.parse_args().healthy
+    parser.add_argument("--write", action="store_true", help="put the figures into the page")
+    options = parser.parse_args()
+    runs = options.healthy
     tripped = false_trips(runs)
-    print(f"healthy roll-outs that tripped: {len(tripped)} of {runs}")
     for traffic, after, verdict in tripped:
-        print(f"  after {after:.0f} s: {verdict} ({traffic})")
-    print()
-    print("\n".join(table()))
+        print(f"after {after:.0f} s: {verdict} ({traffic})")
+    figures = {
+        "message": message(),
+        "healthy": f"Of {runs:,} simulated roll-outs of healthy stacks, {len(tripped)} tripped.",
+        "seen": seen(),
+        "needed": needed(),
+    }
+    for name, text in figures.items():
+        print(f"\n{text}")
+        if options.write:
+            fill(PAGE, name, text)
 
 
 if __name__ == "__main__":
