@@ -13,7 +13,7 @@ from ..rollout.proxy import UpstreamUnreachable
 from ..types import Environ, StartResponse, WSGIApp
 from .exchange import answer
 from .section import Section
-from .variants import Response, Variant, labelled
+from .variants import Variant, begin, labelled
 
 
 class FallbackVariant(Variant):
@@ -49,7 +49,7 @@ class FallbackVariant(Variant):
         """Serve one WSGI request, by the old app if need be."""
         if environ["REQUEST_METHOD"] not in SAFE:
             return super().__call__(environ, start_response)
-        response = Response(self, environ, start_response)
+        response = begin(self, environ, start_response)
         iterable: Any = ()
         try:
             # A copy: frameworks leave what they found in the environ.

@@ -12,19 +12,31 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 import resilience_mw
-from resilience_mw import Backpressure, Config, Deadline, Health, Limit, Runner, protect
+from resilience_mw import (
+    Backpressure,
+    Config,
+    Deadline,
+    Health,
+    Limit,
+    RolloutGuard,
+    RolloutRule,
+    Runner,
+    protect,
+)
 from resilience_mw.asgi import (
     BackpressureMiddleware,
     ConcurrencyLimitMiddleware,
     DeadlineMiddleware,
     Guard,
     HealthMiddleware,
+    RolloutMiddleware,
 )
 from resilience_mw.core import Decision, Exchange, Gate, GateSnapshot, Policy, Reply, Snapshot
 from resilience_mw.health import Check, CheckResult, Monitor, UpstreamCheck
 from resilience_mw.types import ASGIApp, Environ, Receive, Scope, Send, StartResponse, WSGIApp
 from resilience_mw.wsgi import ConcurrencyLimitMiddleware as WSGIConcurrencyLimitMiddleware
 from resilience_mw.wsgi import Guard as WSGIGuard
+from resilience_mw.wsgi import RolloutMiddleware as WSGIRolloutMiddleware
 
 
 async def asgi_app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -79,19 +91,25 @@ guard = Guard(asgi_app, Gate(10, max_queue=5, max_wait=1.0), Night())
 assert_type(guard.snapshot(), Snapshot)
 assert_type(guard.snapshot().limit, int | None)
 assert_type(Gate(1).snapshot(), GateSnapshot)
+rules = [RolloutRule("cart", path="/cart", methods={"GET"}, percent=2.5, by="user", cookie="id")]
 asgi_apps: list[ASGIApp] = [
     guard,
     HealthMiddleware(asgi_app, ready_path="/ready", checks={"db": ping}),
     DeadlineMiddleware(asgi_app, timeout=2.5),
     ConcurrencyLimitMiddleware(asgi_app, max_concurrent_requests=5),
     BackpressureMiddleware(asgi_app, law="adaptive", max_limit=50),
+    RolloutMiddleware(asgi_app, new=asgi_app, rules=rules, guard=RolloutGuard(window=10)),
 ]
 wsgi_apps: list[WSGIApp] = [
     WSGIGuard(wsgi_app, Gate(10)),
     WSGIConcurrencyLimitMiddleware(wsgi_app, max_concurrent_requests=5),
+    WSGIRolloutMiddleware(wsgi_app, new=wsgi_app, rules=rules, fallback=True),
 ]
 starlette = Starlette(
-    middleware=[Middleware(ConcurrencyLimitMiddleware, max_concurrent_requests=5)]
+    middleware=[
+        Middleware(ConcurrencyLimitMiddleware, max_concurrent_requests=5),
+        Middleware(RolloutMiddleware, new=asgi_app, rules=rules),
+    ]
 )
 
 
@@ -110,3 +128,8 @@ def mistakes() -> None:
     Health(checks=["db"])  # type: ignore[arg-type]
     Check(5)  # type: ignore[arg-type]
     Check(ping, interval="5")  # type: ignore[arg-type]
+    RolloutMiddleware(asgi_app, rules=rules)  # type: ignore[call-arg]
+    RolloutMiddleware(asgi_app, new=asgi_app, rules="cart")  # type: ignore[arg-type]
+    RolloutRule("cart", "/cart")  # type: ignore[call-arg]
+    RolloutRule("cart", path="/cart", by="group")  # type: ignore[arg-type]
+    RolloutGuard(30)  # type: ignore[call-arg]

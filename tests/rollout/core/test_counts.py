@@ -169,7 +169,8 @@ def test_wsgi_bodies_pass_as_they_are():
         answer = wsgi_harness.begin(middle, "/a", **{"wsgi.file_wrapper": Wrapper})
         assert answer.body is body
         assert answer.starts[1] == ("500 Oh", [], ("an", "exc", "info"))
-    assert counts(middle) == (3, 0, 0, 0)
+    # It changed its mind each time.
+    assert counts(middle) == (3, 3, 0, 0)
 
 
 class Stream:
