@@ -11,14 +11,13 @@ import contextlib
 import fcntl
 import mmap
 import os
-import stat
 import struct
-import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from ...exceptions import ConfigError
+from .file import open_file
 
 _SLOT = struct.Struct("=qqd????4x")
 _HEADER = struct.Struct("=q??6x")
@@ -26,7 +25,13 @@ _HEADER_SIZE = 64
 _COUNT = 512
 """Workers that one port can speak for; far more than anybody runs on a host."""
 
-_SIZE = _HEADER_SIZE + _COUNT * _SLOT.size
+SIZE = _HEADER_SIZE + _COUNT * _SLOT.size
+"""Bytes."""
+
+_CHAIR, _DOOR, _FIRST = 0, 1, 2
+"""What is locked: listening, coming and going, and the slots from the first on."""
+
+_KNOCKS = 200
 
 
 @dataclass(frozen=True)
@@ -60,11 +65,11 @@ class Board:
     """
 
     def __init__(self, port: int) -> None:
-        self._descriptor = _open(port)
-        self._map = mmap.mmap(self._descriptor, _SIZE)
+        self._port = port
         self._mine = -1
         self.elected = False
         """Whether this process is the one that listens, or is about to."""
+        self._open()
 
     def join(self) -> None:
         """Take a slot.
@@ -72,10 +77,17 @@ class Board:
         Raises:
             ConfigError: all are taken.
         """
+        self._knock()
+        while not self._is_current():
+            self._close()
+            self._open()
+            self._knock()
         for number in range(_COUNT):
-            if self._lock(1 + number):
+            if self._lock(_FIRST + number):
                 self._mine = number
+                self._unlock(_DOOR)
                 return
+        self._unlock(_DOOR)
         raise ConfigError(f"health.port can speak for at most {_COUNT} workers")
 
     def write(self, slot: Slot) -> None:
@@ -89,16 +101,16 @@ class Board:
             pid, family, beat, *state, taken = _SLOT.unpack_from(self._map, self._offset(number))
             if not taken or number == self._mine:
                 continue
-            if self._lock(1 + number):
+            if self._lock(_FIRST + number):
                 # Its process is gone. Nobody else can be writing here: the slot is ours.
                 self._put(number, 0, 0, 0.0, False, False, False, False)
-                self._unlock(1 + number)
+                self._unlock(_FIRST + number)
             else:
                 yield Slot(pid, family, beat, *state)
 
     def elect(self) -> bool:
         """Become the one that listens, if nobody is; returns whether this process is."""
-        if not self.elected and self._lock(0):
+        if not self.elected and self._lock(_CHAIR):
             self.elected = True
             self.declare(listening=False)
         return self.elected
@@ -112,7 +124,7 @@ class Board:
         if self.elected:
             self.elected = False
             self.declare(listening=False)
-            self._unlock(0)
+            self._unlock(_CHAIR)
 
     @property
     def listener(self) -> tuple[int, bool, bool]:
@@ -121,17 +133,41 @@ class Board:
         return pid, resigning, listening
 
     def close(self) -> None:
-        """Leave the slot, and with it every lock of this process."""
+        """Leave the slot, and with it every lock of this process; the last one removes the file."""
         if self._mine >= 0:
             self._put(self._mine, 0, 0, 0.0, False, False, False, False)
+            self._knock()
+            if self._is_current() and not any(True for _ in self.others()):
+                with contextlib.suppress(OSError):
+                    os.unlink(self._path)
         self.abandon()
 
     def abandon(self) -> None:
         """Close the file without a word: in a child of the process that the slot belongs to."""
         self.elected = False
         self._mine = -1
+        self._close()
+
+    def _open(self) -> None:
+        self._path, self._descriptor = open_file(self._port, SIZE)
+        self._map = mmap.mmap(self._descriptor, SIZE)
+
+    def _close(self) -> None:
         self._map.close()
         os.close(self._descriptor)
+
+    def _knock(self) -> None:
+        """Be the only one that comes or goes: who comes must not find a file that is removed."""
+        for _ in range(_KNOCKS):
+            if self._lock(_DOOR):
+                return
+            time.sleep(1.0 / _KNOCKS)  # and then go on: somebody may have been stopped in there
+
+    def _is_current(self) -> bool:
+        try:
+            return os.path.samestat(os.stat(self._path), os.fstat(self._descriptor))
+        except OSError:
+            return False
 
     def _put(self, number: int, *values: object) -> None:
         _SLOT.pack_into(self._map, self._offset(number), *values)
@@ -149,53 +185,3 @@ class Board:
 
     def _unlock(self, place: int) -> None:
         fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, place)
-
-
-def _open(port: int) -> int:
-    """Open the file, made if it is not there, in the first place that lets us.
-
-    Raises:
-        ConfigError: none does, or the file is not what we would have made.
-    """
-    name = f"resilience_mw-{os.getuid()}-{_network()}{port}"
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    tried = list(_places())
-    for place in tried:
-        path = place / name
-        try:
-            descriptor = os.open(path, flags, 0o600)
-        except OSError as error:
-            if os.path.lexists(path):
-                raise ConfigError(f"health.port: {path} cannot be used: {error.strerror}") from None
-            continue
-        found = os.fstat(descriptor)
-        private = stat.S_ISREG(found.st_mode) and not found.st_mode & 0o077
-        if not private or found.st_uid != os.getuid():
-            os.close(descriptor)
-            raise ConfigError(f"health.port: {path} must be a file of nobody else's (mode 0600)")
-        try:
-            os.ftruncate(descriptor, _SIZE)
-        except OSError:
-            os.close(descriptor)
-            continue
-        return descriptor
-    where = ", ".join(map(str, tried)) or "no directory"
-    raise ConfigError(f"health.port needs a place for a small file; tried {where}")
-
-
-def _places() -> Iterator[Path]:
-    # In memory if possible: whoever writes to a disk may wait for it.
-    yield Path("/dev/shm")
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
-    if runtime:
-        yield Path(runtime)
-    with contextlib.suppress(OSError):
-        yield Path(tempfile.gettempdir())
-
-
-def _network() -> str:
-    """Return what tells this network from that of another container, in which ports are others."""
-    try:
-        return f"{os.stat('/proc/self/ns/net').st_ino}-"
-    except OSError:
-        return ""

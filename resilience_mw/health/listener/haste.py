@@ -2,7 +2,7 @@
 
 A thread that wants to run waits for a switch interval (5 ms unless somebody has set it), and then
 for as many others as want to run, too. With one thread that computes that is little; with eight, a
-tenth of a second. So for as long as ours wakes late, and no longer, the interval is shorter.
+tenth of a second. So for as long as ours waits long, and no longer, the interval is shorter.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ SHORT = 0.001
 """Seconds of a shorter interval."""
 
 TWICE = 2
-"""Late wakes in a row until the interval is shorter; one may be the system's doing."""
+"""Long waits in a row until the interval is shorter; one may be the system's doing."""
 
 CALM = 20
-"""Wakes in time, in a row, until it is as it was."""
+"""Short waits in a row until it is as it was."""
 
 
 class Haste:
     """Sets the switch interval, and sets it back; leaves alone what somebody else has set since.
 
-    The thread that wakes calls `woke`, and in the end `stop`.
+    The thread that waits calls `waited`, and in the end `stop`.
     """
 
     def __init__(self) -> None:
@@ -36,10 +36,10 @@ class Haste:
         self._late = 0
         self._calm = 0
 
-    def woke(self, lateness: float) -> None:
-        """Note by how many seconds a sleep was longer than asked for."""
-        self._late = self._late + 1 if lateness > LATE else 0
-        self._calm = self._calm + 1 if lateness < SOON else 0
+    def waited(self, seconds: float) -> None:
+        """Note for how long the thread has waited for the interpreter."""
+        self._late = self._late + 1 if seconds > LATE else 0
+        self._calm = self._calm + 1 if seconds < SOON else 0
         if self._usual is None:
             if self._late >= TWICE and sys.getswitchinterval() > SHORT:
                 self._usual = sys.getswitchinterval()

@@ -59,7 +59,10 @@ class Listener:
         self._watched: tuple[int, int] = (0, -1)
         self._closing_at = 0.0
         self._haste = Haste()
+        self._measured_at = 0.0
         self._stuck = False
+        self.ended = False
+        """Whether the thread has come to its end."""
         self._complained = False
         try:
             self._join()
@@ -142,14 +145,12 @@ class Listener:
         finally:
             with contextlib.suppress(OSError, ValueError):
                 self._end()
+            self.ended = True
 
     def _turn(self) -> None:
         before = time.monotonic()
-        pause = self._pause(before)
-        ready = self._poller.wait(pause)
+        ready = self._poller.wait(self._pause(before))
         now = time.monotonic()
-        if not ready:
-            self._haste.woke(now - before - pause)
         if now - before > 1.0:
             self.group.awake_since = now
         if self._answerer is not None:
@@ -160,6 +161,10 @@ class Listener:
         self._tell_of_loop()
         if self._answerer is None and not self._closing_at:
             self._stand_by()
+        if now - self._measured_at > TICK:
+            self._measured_at = begun = time.monotonic()
+            self._poller.wait(0.0)  # which lets go of the interpreter, and asks for it again
+            self._haste.waited(time.monotonic() - begun)
 
     def _pause(self, now: float) -> float:
         if self._answerer is not None:

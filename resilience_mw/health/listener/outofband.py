@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import sys
+import time
 import weakref
 from collections.abc import Callable
 
@@ -22,9 +23,13 @@ DID_NOT_START = 3
 LOOK_FIRST, LOOK_LAST = 0.1, 5.0
 """Seconds between two looks for a server's socket, at first and after a while."""
 
+PATIENCE = 2.0
+"""Seconds for one listener to end before the next, on the same port, begins."""
+
 logger = logging.getLogger("resilience_mw")
 
 _listeners: dict[int, Listener] = {}
+_leaving: dict[int, Listener] = {}
 _users: dict[int, list[OutOfBand]] = {}
 _armed: weakref.WeakSet[OutOfBand] = weakref.WeakSet()
 _turns = new_lock()
@@ -58,6 +63,7 @@ class OutOfBand:
             users = _users.setdefault(port, [])
             listener = _listeners.get(port)
             if listener is None:
+                _wait_for_end(port)
                 listener = _listeners[port] = Listener(self.options)
                 users[:] = [self]
                 listener.start((self.policy,))
@@ -99,8 +105,16 @@ class OutOfBand:
             if users:
                 listener.group.policies = tuple(user.policy for user in users)
             else:
-                del _listeners[port]
+                _leaving[port] = _listeners.pop(port)
                 listener.close()
+
+
+def _wait_for_end(port: int) -> None:
+    """Let the listener that was closed last come to its end."""
+    leaving = _leaving.pop(port, None)
+    until = time.monotonic() + PATIENCE
+    while leaving is not None and not leaving.ended and time.monotonic() < until:
+        time.sleep(0.005)
 
 
 def _await_server(reference: weakref.ref[OutOfBand]) -> Callable[[], None]:
@@ -126,9 +140,11 @@ def _in_child() -> None:
     """Leave the parent's listeners to it, and begin those that were waiting for this fork."""
     global _turns
     _turns = new_lock()  # another thread of the parent may hold the old one
-    for listener in _listeners.values():
-        listener.abandon()
+    for listener in (*_listeners.values(), *_leaving.values()):
+        if not listener.ended:
+            listener.abandon()
     _listeners.clear()
+    _leaving.clear()
     _users.clear()
     for user in list(_armed):
         if forking_worker():

@@ -145,6 +145,10 @@ def test_a_port_that_is_closed_can_be_opened_again(opened):
     """A process may run one app after another, as tests do."""
     port, apart = opened()
     assert port.status() == 200
+    for _ in range(3):
+        apart.close()
+        _, apart = opened(port=port.port)
+        assert port.status() == 200
     apart.close()
     until(lambda: port.ask() is None)
     opened(port=port.port)

@@ -11,13 +11,13 @@ import pytest
 
 from benchmarks.process import free_port
 from resilience_mw.exceptions import ConfigError
-from resilience_mw.health.listener import board as boards
+from resilience_mw.health.listener import file as files
 from resilience_mw.health.listener.board import Board, Slot
 
 
 @pytest.fixture(autouse=True)
 def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(boards, "_places", lambda: iter([tmp_path / "missing", tmp_path]))
+    monkeypatch.setattr(files, "_places", lambda: iter([tmp_path / "missing", tmp_path]))
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def in_child(act: object) -> int:
 
 
 def path_of(port: int, tmp_path: Path) -> Path:
-    return tmp_path / f"resilience_mw-{os.getuid()}-{boards._network()}{port}"
+    return tmp_path / f"resilience_mw-{files.LAYOUT}-{os.getuid()}-{files._network()}{port}"
 
 
 def test_it_is_nobody_elses(board, tmp_path):
@@ -75,7 +75,7 @@ def test_a_link_is_not_followed(tmp_path):
 def test_without_a_place_there_is_none(tmp_path, monkeypatch: pytest.MonkeyPatch):
     """The message says where we have looked."""
     missing = tmp_path / "missing"
-    monkeypatch.setattr(boards, "_places", lambda: iter([missing]))
+    monkeypatch.setattr(files, "_places", lambda: iter([missing]))
     with pytest.raises(ConfigError, match=f"needs a place for a small file; tried {missing}"):
         Board(free_port())
 
@@ -148,3 +148,42 @@ def test_a_child_leaves_the_lock_where_it_is(board):
         return int(Board(port).elect())
 
     assert in_child(other) == 0
+
+
+def test_the_last_one_removes_the_file(tmp_path):
+    """Whoever comes at that moment makes a new one, and all later ones share that."""
+    port = free_port()
+    first, late = Board(port), Board(port)
+    first.join()
+    path = path_of(port, tmp_path)
+    assert path.exists()
+    first.close()
+    assert not path.exists()
+    late.join()
+    assert path.exists()
+    assert os.path.samestat(path.stat(), os.fstat(late._descriptor))
+    late.close()
+    assert not path.exists()
+
+
+def test_a_full_place_is_passed_over(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    """Writing into it would kill the process."""
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.setattr(files, "_places", lambda: iter([tmp_path, other]))
+    reserve = files._reserve
+
+    def full(descriptor: int, size: int) -> None:
+        if os.readlink(f"/proc/self/fd/{descriptor}").startswith(f"{other}/"):
+            reserve(descriptor, size)
+        else:
+            raise OSError("No space left on device")
+
+    monkeypatch.setattr(files, "_reserve", full)
+    board = Board(free_port())
+    board.join()
+    board.close()
+    board = Board(free_port())
+    board.join()
+    assert len(list(other.iterdir())) == 1
+    board.close()

@@ -25,42 +25,42 @@ def is_short() -> bool:
     return sys.getswitchinterval() == pytest.approx(SHORT)
 
 
-def test_only_late_wakes_in_a_row_shorten_it():
-    """One may be the system's doing, and one thread that computes makes none so late."""
+def test_only_long_waits_in_a_row_shorten_it():
+    """One may be the system's doing, and one thread that computes makes none so long."""
     haste = Haste()
-    for lateness in (0.005, LATE + 0.1, 0.005, LATE + 0.1, 0.0):
-        haste.woke(lateness)
+    for seconds in (0.005, LATE + 0.1, 0.005, LATE + 0.1, 0.0):
+        haste.waited(seconds)
         assert not is_short()
-    haste.woke(LATE + 0.001)
-    haste.woke(LATE + 0.001)
+    haste.waited(LATE + 0.001)
+    haste.waited(LATE + 0.001)
     assert is_short()
 
 
 def test_it_is_set_back_after_a_calm_while():
     """And not while threads still compete."""
     haste = Haste()
-    haste.woke(1.0)
-    haste.woke(1.0)
+    haste.waited(1.0)
+    haste.waited(1.0)
     for _ in range(CALM - 1):
-        haste.woke(0.0)
-    haste.woke(SOON)
+        haste.waited(0.0)
+    haste.waited(SOON)
     assert is_short()
     for _ in range(CALM):
-        haste.woke(0.0)
+        haste.waited(0.0)
     assert sys.getswitchinterval() == pytest.approx(0.005)
 
 
 def test_what_somebody_sets_meanwhile_stays():
     """Also an interval that was short already."""
     haste = Haste()
-    haste.woke(1.0)
-    haste.woke(1.0)
+    haste.waited(1.0)
+    haste.waited(1.0)
     sys.setswitchinterval(0.02)
     haste.stop()
     assert sys.getswitchinterval() == pytest.approx(0.02)
     sys.setswitchinterval(0.0005)
-    haste.woke(1.0)
-    haste.woke(1.0)
+    haste.waited(1.0)
+    haste.waited(1.0)
     haste.stop()
     assert sys.getswitchinterval() == pytest.approx(0.0005)
 

@@ -1,0 +1,79 @@
+"""The file that the workers of a server share: where it is, and that it is nobody else's."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...exceptions import ConfigError
+
+LAYOUT = 1
+"""What the file holds where; two versions of this package never share one."""
+
+
+def open_file(port: int, size: int) -> tuple[Path, int]:
+    """Open the file of a port, made if it is not there, in the first place that lets us.
+
+    Args:
+        port: of the listener.
+        size: bytes; reserved, since whoever maps a file in a full memory is killed.
+
+    Returns:
+        The path and the descriptor.
+
+    Raises:
+        ConfigError: none does, or the file is not what we would have made.
+    """
+    name = f"resilience_mw-{LAYOUT}-{os.getuid()}-{_network()}{port}"
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    tried = list(_places())
+    for place in tried:
+        path = place / name
+        try:
+            descriptor = os.open(path, flags, 0o600)
+        except OSError as error:
+            if os.path.lexists(path):
+                raise ConfigError(f"health.port: {path} cannot be used: {error.strerror}") from None
+            continue
+        found = os.fstat(descriptor)
+        private = stat.S_ISREG(found.st_mode) and not found.st_mode & 0o077
+        if not private or found.st_uid != os.getuid():
+            os.close(descriptor)
+            raise ConfigError(f"health.port: {path} must be a file of nobody else's (mode 0600)")
+        try:
+            _reserve(descriptor, size)
+        except OSError:
+            os.close(descriptor)
+            continue
+        return path, descriptor
+    where = ", ".join(map(str, tried)) or "no directory"
+    raise ConfigError(f"health.port needs a place for a small file; tried {where}")
+
+
+def _reserve(descriptor: int, size: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, size)
+    else:
+        os.ftruncate(descriptor, size)
+
+
+def _places() -> Iterator[Path]:
+    # In memory if possible: whoever writes to a disk may wait for it.
+    yield Path("/dev/shm")
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime:
+        yield Path(runtime)
+    with contextlib.suppress(OSError):
+        yield Path(tempfile.gettempdir())
+
+
+def _network() -> str:
+    """Return what tells this network from that of another container, in which ports are others."""
+    try:
+        return f"{os.stat('/proc/self/ns/net').st_ino}-"
+    except OSError:
+        return ""
