@@ -114,16 +114,36 @@ def test_a_store_that_comes_back_empty_gets_the_last_known_shares(
 
 
 def test_rules_that_cannot_be_taken_in_are_one_line(
-    follow, store: Fragile, applied: Applied, caplog: pytest.LogCaptureFixture
+    follow,
+    store: Fragile,
+    applied: Applied,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ):
-    """A store that may only be read is followed all the same."""
-    store.transact = lambda *arguments: (_ for _ in ()).throw(StoreError("read only"))  # type: ignore[method-assign]
+    """A store that may only be read is followed all the same, and asked again now and then."""
+    tries = []
+
+    def refuse(*arguments: object) -> None:
+        tries.append(arguments)
+        raise StoreError("read only")
+
     store.real.change("cart", 30, who="anna")
     follower = follow(rules={"favourites": Share(2)})
-    for _ in range(10):
-        follower.look()
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "transact", refuse)
+        for _ in range(10):
+            follower.look()
+        assert len(tries) == 1
+        patch.setattr("resilience_mw.rollout.follower.ANNOUNCE_AGAIN", 0.0)
+        follower._announce_at = 0.001
+        for _ in range(3):
+            follower.look()
+        assert len(tries) == 4
     assert applied.states == [{"cart": Share(30)}]
     assert [r.message for r in caplog.records] == ["rollout rules not in the store: read only"]
+    follower.look()
+    assert applied.states[1:] == [{"cart": Share(30), "favourites": Share(2)}]
+    assert len(caplog.records) == 1
 
 
 def test_an_error_of_the_app_does_not_end_the_thread(

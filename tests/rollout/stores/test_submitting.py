@@ -53,6 +53,27 @@ def test_a_submitted_share_that_a_hold_forbids_is_dropped(follow, store: Fragile
     assert follower.shares == {"favourites": Share(0, held=True)}
 
 
+def test_what_is_submitted_while_the_store_is_asked_counts(
+    follow, store: Fragile, monkeypatch: pytest.MonkeyPatch
+):
+    """The newer decision is not dropped with the older one that was just stored."""
+    follower = follow()
+    real = store.transact
+
+    def slow(*arguments):
+        monkeypatch.setattr(store, "transact", real)
+        follower.submit("favourites", why="newer")
+        return real(*arguments)
+
+    monkeypatch.setattr(store, "transact", slow)
+    follower.submit("favourites", 5, held=False, who="test")
+    follower.look()
+    assert follower.shares == {"favourites": Share(0, held=True)}
+    follower.look()
+    assert store.load() == {"favourites": Share(0, held=True)}
+    assert [change.why for change in store.history()] == ["newer", ""]
+
+
 def test_submitting_wakes_the_thread(follow, store: Fragile):
     """The store has it long before the next look is due."""
     store.change("favourites", 50, who="anna")
