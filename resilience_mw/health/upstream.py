@@ -43,7 +43,7 @@ class UpstreamCheck(Check):
             the name that the certificate must be for.
         ca: file or directory of PEM certificates to trust instead of the system's.
         ssl_context: how to speak TLS, instead of `ca`.
-        options: those of `Check`.
+        options: those of `Check`; the interval is 1 s unless given.
 
     Attributes:
         status: status of the last answer, ``None`` before the first and when there was none.
@@ -68,6 +68,8 @@ class UpstreamCheck(Check):
         ssl_context: ssl.SSLContext | None = None,
         **options: Unpack[CheckOptions],
     ) -> None:
+        # A balancer asks once a second, and what it sees is up to an interval old.
+        options.setdefault("interval", 1.0)
         super().__init__(self._ask, timeout=timeout, **options)
         target = parse_url(url, "UpstreamCheck")
         if method not in ("GET", "HEAD"):
