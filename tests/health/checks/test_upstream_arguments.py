@@ -1,3 +1,8 @@
+"""What an upstream check takes."""
+
+from __future__ import annotations
+
+from resilience_mw.health import UpstreamCheck
 
 
 def test_it_asks_as_often_as_a_balancer_does():
