@@ -13,6 +13,8 @@ from resilience_mw.config.wording import show
 from resilience_mw.exceptions import ConfigError
 
 ENV_PREFIX = "RESILIENCE_"
+NO_OPTIONS = frozenset({"RESILIENCE_ROLLOUT_STORE"})
+"""Variables with our prefix that commands read: they may stand where an app is started."""
 
 
 @dataclass(frozen=True, kw_only=True)

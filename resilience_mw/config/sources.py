@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from resilience_mw.config.option import ENV_PREFIX, Option
+from resilience_mw.config.option import ENV_PREFIX, NO_OPTIONS, Option
 from resilience_mw.config.rules import OrNone
 from resilience_mw.config.section import Section, options_of, unknown_option, unknown_section
 from resilience_mw.config.wording import nearest, one_line, plain, show
@@ -60,7 +60,8 @@ def read_environment(environ: Mapping[str, str], sections: Sections) -> Layer:
     """Read every variable that begins with our prefix; one that we do not know is an error."""
     known = {option.env: option for option in _all(sections)}
     layer = {}
-    for name in sorted(name for name in environ if name.startswith(ENV_PREFIX)):
+    ours = (name for name in environ if name.startswith(ENV_PREFIX) and name not in NO_OPTIONS)
+    for name in sorted(ours):
         if name not in known:
             meant = nearest(name, known)
             message = f"unknown environment variable {plain(name)}; did you mean {meant}?"

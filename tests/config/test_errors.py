@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from resilience_mw.cli.shares import VARIABLE
 from resilience_mw.config import (
     Backpressure,
     Config,
@@ -328,3 +329,10 @@ def test_toml_that_cannot_be_read(tmp_path: Path):
     with pytest.raises(ConfigError) as caught:
         Config.from_toml(file)
     assert "must be an integer, got datetime.date(1979, 5, 27)" in the_line(caught.value)
+
+
+def test_a_variable_of_a_command_is_no_unknown_option():
+    """Whoever has exported it for `resilience-mw rollout` starts the app in the same shell."""
+    assert Config.from_env({VARIABLE: "file:rollout.toml"}) == Config()
+    with pytest.raises(ConfigError):
+        Config.from_env({f"{VARIABLE}S": "file:rollout.toml"})

@@ -27,10 +27,11 @@ def steps(text: str) -> list[tuple[str, str]]:
 def test_the_walk_goes_as_shown(serve, tmp_path: Path):
     """Each command prints what stands below it, in order."""
     shutil.copy(EXAMPLE / "shop.py", tmp_path)
-    server = serve(uvicorn("shop:app", cwd=tmp_path))
+    store = {"RESILIENCE_ROLLOUT_STORE": "file:rollout.toml"}
+    server = serve(uvicorn("shop:app", cwd=tmp_path, env=store))
     environment = {
         **os.environ,
-        "RESILIENCE_ROLLOUT_STORE": "file:rollout.toml",
+        **store,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
     found = steps((EXAMPLE / "README.md").read_text())
