@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from benchmarks.process import ROOT
 from resilience_mw.cli import main
 from resilience_mw.cli.exports.kubernetes import pod
 from resilience_mw.config import Config, Health, Runner
@@ -96,3 +97,10 @@ def test_wrong_usage_is_one_line(arguments, message, capsys: pytest.CaptureFixtu
     assert out == ""
     assert err.startswith(f"resilience-mw: {message}")
     assert err.count("\n") == 1
+
+
+def test_the_page_shows_what_the_command_prints(capsys: pytest.CaptureFixture[str]):
+    """Byte by byte."""
+    page = (ROOT / "docs" / "out-of-band-probes.md").read_text()
+    assert main(["export", "kubernetes", "--health-port", "9001"]) == 0
+    assert page.count(f"```yaml\n{capsys.readouterr().out}```\n") == 1

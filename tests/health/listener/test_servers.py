@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from .launching import KINDS, launch
-from .probing import until
+from benchmarks.process import HOST, Server, free_port
+from benchmarks.servers import start
+
+from .launching import KINDS, WSGI, launch
+from .probing import Port, until
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -44,3 +50,30 @@ def test_a_worker_that_dies_costs_no_probe(kind, serve):
 
 def _others(server, workers):
     return [one for one in server.workers() if one.pid not in workers]
+
+
+def test_the_port_survives_an_upgrade(serve: Callable[[Server], Server]):
+    """Gunicorn replaces itself (USR2): both masters are one server, whichever ends first."""
+    port = Port(free_port())
+    # By its own script: started with -m, what replaces it would find its `http` for Python's.
+    script = str(Path(sys.executable).with_name("gunicorn"))
+    server = start(
+        lambda public: [
+            *(script, "--bind", f"{HOST}:{public}", "--workers", "2", "--no-control-socket"),
+            *("--worker-class", "sync", WSGI),
+        ],
+        env={"RESILIENCE_HEALTH_PORT": str(port.port), "RESILIENCE_HEALTH_HOST": HOST},
+    )
+    serve(server)
+    until(lambda: port.status() == 200 and len(server.workers()) == 2)
+    old = server.workers()
+    server.signal(signal.SIGUSR2)
+    until(lambda: len(server.workers()) == 5)
+    new = [one for one in server.workers() if one not in old]
+    assert port.status() == 200
+    for worker in old:
+        worker.kill()
+    until(lambda: port.status() == 200)
+    assert "health.port must be free" not in server.output()
+    assert all(one.is_running() for one in new)
+    server.kill()
