@@ -41,6 +41,8 @@ class RequestBody:
         """The first message, until it is used."""
         self._pending: asyncio.Future[Message] | None = None
         """The next one, while we wait for it."""
+        self.left: int | None = None
+        """Bytes to come, where the request's header says how many."""
         self.done = False
 
     async def peek(self) -> bool:
@@ -104,8 +106,13 @@ class RequestBody:
     def _take(self, message: Message) -> bytes:
         if message["type"] != "http.request":
             raise ClientGone
-        if not message.get("more_body"):
+        chunk: bytes = message.get("body", b"")
+        last = not message.get("more_body")
+        if self.left is not None:
+            self.left -= len(chunk)
+            if self.left < 0 or (last and self.left):
+                raise httpcore.LocalProtocolError("its body is not as long as it says")
+        if last:
             self.done = True
             self._sent_all()
-        chunk: bytes = message.get("body", b"")
         return chunk

@@ -29,7 +29,7 @@ from ...types import Receive, Scope, Send
 from .asgi_body import RequestBody
 from .asgi_stream import LAST_CHUNK, Stream
 from .asgi_waits import Waits, calling
-from .errors import NO_CONNECTION, ClientGone, UpstreamLost, UpstreamUnreachable
+from .errors import BAD_REQUEST, NO_CONNECTION, ClientGone, UpstreamLost, UpstreamUnreachable
 from .failures import FAILURES, is_outage, reply_for, words
 from .headers import Fields, Framing, response_fields
 from .incoming import SAFE, to
@@ -66,9 +66,13 @@ class Call:
 
     async def run(self, method: bytes, target: bytes, head: Fields, framing: Framing) -> None:
         """Send the request, and pass the response on."""
+        self.body.left = framing.length
         try:
             empty = await self.body.peek()
         except ClientGone:
+            return
+        except httpcore.LocalProtocolError:
+            await send_reply(BAD_REQUEST, self.scope, self.send)
             return
         if framing.length is not None:
             head.append((b"content-length", b"%d" % framing.length))
@@ -115,12 +119,10 @@ class Call:
                 self.gone = True
             except FAILURES as error:
                 failure = error
-        if self.gone:
+        if failure is None or self.gone:
             return None
         if self.started:
-            raise UpstreamLost(f"{self.upstream.url}: {words(failure or TimeoutError())}") from None
-        if failure is None:
-            return None
+            raise UpstreamLost(f"{self.upstream.url}: {words(failure)}") from None
         if is_outage(failure):
             self.proxy.reach.failed(words(failure))
         return self._unreachable(reply_for(failure), words(failure))
@@ -152,8 +154,6 @@ class Call:
     async def _answer(self, response: httpcore.Response) -> None:
         self.waits.deadline = math.inf
         self.timeouts["read"] = self.upstream.idle_timeout
-        if response.status < 200:
-            raise httpcore.RemoteProtocolError("it switched protocols unasked")
         self.started = True
         await self.send(
             {
@@ -209,6 +209,8 @@ class Call:
                 await stream.feed(LAST_CHUNK)
         except ClientGone:
             self._leave()
+        except httpcore.LocalProtocolError:
+            stream.abort()
         except httpcore.WriteError:
             if not self.body.done:  # the upstream wants no more of it, but its answer counts
                 await self._until_gone()

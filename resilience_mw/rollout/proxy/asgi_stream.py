@@ -209,7 +209,7 @@ class Stream(asyncio.Protocol, httpcore.AsyncNetworkStream):
         except BaseException:
             self.abort()
             raise
-        if transport is None:
+        if transport is None:  # pragma: no cover - asyncio says so if it is lost just now
             raise httpcore.ConnectError("connection closed in the handshake")
         self._transport = transport
         return self

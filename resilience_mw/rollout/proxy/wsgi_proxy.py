@@ -128,10 +128,6 @@ class WSGIProxy:
                 self.reach.failed(words(error))
             return self._unreachable(method, reply_for(error), words(error))
         self.reach.answered()
-        if response.status < 200:
-            response.close()
-            why = "it switched protocols unasked"
-            return self._unreachable(method, reply_for(httpcore.RemoteProtocolError(why)), why)
         timeouts["read"] = Patience(idle, math.inf, gone)
         return response
 

@@ -54,6 +54,27 @@ def test_an_early_refusal_reaches_the_client(bound, reads, loop):
         assert raw.accepted == 2
 
 
+def test_a_late_refusal_of_what_is_not_taken_reaches_the_client():
+    """It comes when our writing has come to a standstill."""
+    over = threading.Event()
+
+    def talk(connection: socket.socket, head: bytes) -> None:
+        over.wait(0.3)
+        connection.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 4\r\n\r\nbig!")
+        over.wait(10)
+
+    async def main() -> None:
+        app = proxy(raw.url)
+        exchange = Uploading(scope("/", method="POST", headers=[LONG]))
+        await exchange.through(app)
+        assert (exchange.status, exchange.text) == (413, b"big!")
+        await app.aclose()
+
+    with RawUpstream(talk) as raw:
+        run(main())
+        over.set()
+
+
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 @pytest.mark.parametrize("bound", [CHUNKED, (b"content-length", b"2000")], ids=["chunks", "length"])
 def test_both_ways_at_once(upstream, bound, loop):

@@ -19,7 +19,7 @@ from resilience_mw.asgi import (
 from resilience_mw.rollout.proxy.asgi import proxy
 from tests.asgi.harness import Exchange, Holding, run, scope
 
-from .test_asgi_ends import eventually, nobody
+from .asking import eventually, nobody
 
 RULES = [RolloutRule("all", prefix="/", percent=50, by="user", header="x-user")]
 EVERYBODY = [RolloutRule("all", prefix="/", percent=100)]

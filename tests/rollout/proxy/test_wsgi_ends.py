@@ -17,8 +17,8 @@ from resilience_mw.rollout.proxy.wsgi import proxy
 from resilience_mw.wsgi import DeadlineMiddleware
 from tests.wsgi.harness import begin, call, until
 
+from .asking import nobody, resets
 from .raw import RawUpstream, says
-from .test_asgi_ends import nobody
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 PART = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"
@@ -135,6 +135,34 @@ def test_an_answer_that_stands_still_is_broken_off():
         response = begin(proxy(raw.url, idle_timeout=0.2))
         with pytest.raises(UpstreamLost):
             response.read()
+
+
+def test_an_answer_that_is_reset_is_never_taken_for_whole():
+    """Not even one whose end is the end of the connection."""
+    with RawUpstream(resets) as raw:
+        response = begin(proxy(raw.url))
+        with pytest.raises(UpstreamLost):
+            response.read()
+
+
+def test_an_upstream_that_takes_nothing_is_504():
+    """After `idle_timeout`."""
+    facts = {"CONTENT_LENGTH": "30000000", "wsgi.input": io.BytesIO(bytes(30_000_000))}
+    with RawUpstream(lambda connection, head: time.sleep(1)) as raw:
+        assert call(proxy(raw.url, idle_timeout=0.3), method="POST", **facts)[0] == 504
+
+
+def test_a_deadline_that_has_passed_costs_the_upstream_nothing():
+    """There is no time left to ask it."""
+    with RawUpstream(says(OK)) as raw:
+        inner = proxy(raw.url)
+
+        def late(environ: Any, start_response: Any) -> Any:
+            time.sleep(0.1)
+            return inner(environ, start_response)
+
+        assert call(DeadlineMiddleware(late, timeout=0.05))[0] == 504
+        assert raw.accepted == 0
 
 
 def test_a_start_that_fails_costs_no_connection():

@@ -19,7 +19,7 @@ from resilience_mw.wsgi import (
 )
 from tests.wsgi.harness import Response, begin, call, until
 
-from .test_asgi_ends import nobody
+from .asking import nobody
 
 RULES = [RolloutRule("all", prefix="/", percent=50, by="user", header="x-user")]
 EVERYBODY = [RolloutRule("all", prefix="/", percent=100)]
