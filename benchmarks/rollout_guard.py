@@ -79,11 +79,13 @@ def run(
     traffic: Traffic, seed: int, guard: RolloutGuard | None = None
 ) -> tuple[float, Verdict] | None:
     """Return after how many seconds of the new stack the guard trips, and why; ``None`` = not."""
-    comparison = Comparison(guard or RolloutGuard(), START)
+    running: dict[bool, dict[int, float]] = {False: {}, True: {}}
+    comparison = Comparison(guard or RolloutGuard(), START, lambda new: list(running[new].values()))
     for at, new, failed, seconds in events(traffic, random.Random(seed)):
         if seconds < 0.0:
-            comparison.begin(new, at)
+            running[new][round(at * 1e6)] = at
         else:
+            running[new].pop(round((at - seconds) * 1e6), None)
             comparison.record(new, failed, seconds, at)
         found = comparison.verdict(at)
         if found is not None:

@@ -139,8 +139,10 @@ class RolloutMiddleware(Guard):
         response.status = 0
         response.began = now = monotonic()
         meter = variant.meter
-        if meter.begin is not None and meter.begin(now):
-            meter.look(now)
+        if meter.running is not None:
+            meter.running.add(response)
+            if now >= meter.look_at:
+                meter.look(now)
         try:
             await variant.app(scope, receive, response.send)
         except BaseException as error:

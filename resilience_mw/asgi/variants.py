@@ -38,8 +38,10 @@ def watch(variant: Variant, scope: Scope, send: Send) -> Response:
     response.status = 0
     response.began = now = monotonic()
     meter = variant.meter
-    if meter.begin is not None and meter.begin(now):
-        meter.look(now)
+    if meter.running is not None:
+        meter.running.add(response)
+        if now >= meter.look_at:
+            meter.look(now)
     return response
 
 
@@ -67,7 +69,10 @@ class Response:
         variant = self.variant
         exchange = self.scope.get(KEY)
         now = monotonic()
-        variant.meter.answered(
+        meter = variant.meter
+        if meter.running is not None:
+            meter.running.discard(self)
+        meter.answered(
             status,
             self.began,
             now,
@@ -87,6 +92,8 @@ class Response:
             if isinstance(error, Exception) and not isinstance(error, OSError):
                 meter.broke(now)
             return
+        if meter.running is not None:
+            meter.running.discard(self)
         exchange = self.scope.get(KEY)
         late = exchange is not None and exchange.deadline is not None and now > exchange.deadline
         if late or isinstance(error, Exception):

@@ -44,13 +44,10 @@ class Variant:
         response.server_start_response = start_response
         response.began = now = time.monotonic()
         meter = self.meter
-        if meter.begin is not None:
-            section = self.section
-            with section.lock:
-                if meter.begin(now):
-                    meter.look(now)
-            if section.due:
-                section.settle()
+        if meter.running is not None:
+            meter.running.add(response)
+            if now >= meter.look_at:
+                self.section.soon(partial(meter.look, now))
         try:
             iterable = self.app(environ, response.start)
         except BaseException:
@@ -69,13 +66,10 @@ def begin(variant: Variant, environ: Environ, start_response: StartResponse) -> 
     response.server_start_response = start_response
     response.began = now = time.monotonic()
     meter = variant.meter
-    if meter.begin is not None:
-        section = variant.section
-        with section.lock:
-            if meter.begin(now):
-                meter.look(now)
-        if section.due:
-            section.settle()
+    if meter.running is not None:
+        meter.running.add(response)
+        if now >= meter.look_at:
+            variant.section.soon(partial(meter.look, now))
     return response
 
 
@@ -104,8 +98,11 @@ class Response:
             section = variant.section
             now = time.monotonic()
             late = exchange is not None and _is_late(exchange, now)
+            meter = variant.meter
+            if meter.running is not None:
+                meter.running.discard(self)
             with section.lock:
-                variant.meter.answered(code, self.began, now, late, busy)
+                meter.answered(code, self.began, now, late, busy)
             if section.due:
                 section.settle()
         elif exc_info is not None and status >= "5":
@@ -125,6 +122,8 @@ class Response:
         if self.status:
             job = partial(meter.broke, now)
         else:
+            if meter.running is not None:
+                meter.running.discard(self)
             exchange = self.environ.get(KEY)
             late = exchange is not None and _is_late(exchange, now)
             job = partial(meter.failed, self.began, now, late)
@@ -136,9 +135,10 @@ class Response:
             return
         self.over = True
         if not self.status:
-            self.variant.section.soon(
-                partial(self.variant.meter.left, self.began, time.monotonic())
-            )
+            meter = self.variant.meter
+            if meter.running is not None:
+                meter.running.discard(self)
+            self.variant.section.soon(partial(meter.left, self.began, time.monotonic()))
 
     def watch(self, iterable: Any) -> Iterable[bytes]:
         """Return the body, with its failures and its end noted."""

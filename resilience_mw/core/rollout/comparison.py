@@ -23,6 +23,8 @@ old, a plain limit on failures.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from .exact import p_above, p_more
 from .guard import RolloutGuard, Verdict
 from .outcomes import BATCH, Outcomes, above, bucket_of, quantile, seconds_of
@@ -50,6 +52,9 @@ ALIKE = 0.1
 """Chance above which a difference between the two in the window is none."""
 
 
+Running = Callable[[bool], Iterable[float]]
+
+
 class Slot:
     """A part of a window."""
 
@@ -69,15 +74,20 @@ class Comparison:
     Args:
         guard: what the new stack has to keep to.
         now: monotonic seconds.
+        running: tells when the requests began which the new stack (or the old one) has not answered
+            yet. Without it, a request that never ends goes unnoticed.
     """
 
-    def __init__(self, guard: RolloutGuard, now: float = 0.0) -> None:
+    def __init__(
+        self, guard: RolloutGuard, now: float = 0.0, running: Running = lambda new: ()
+    ) -> None:
         self.guard = guard
         self._width = guard.window / SLOTS
         self._alpha = (1.0 - guard.confidence) / (LOOKS * TESTS)
         self._past = Outcomes()
         self._past_ends = 0.0
-        self._waiting = {True: 0, False: 0}  # began before all slots, and have not ended
+        self._running = running
+        self._forgotten = 0.0  # when the new stack was last forgotten
         self._slots: dict[int, Slot] = {}
         self._fresh = 0  # requests of the new stack since the last look
         self._enough = guard.min_samples
@@ -85,16 +95,10 @@ class Comparison:
         self._opened = self._edge = now
         self._open(now)
 
-    def begin(self, new: bool, now: float) -> bool:
-        """Take a request that begins. Without it, a request that never ends goes unnoticed.
-
-        Returns:
-            Whether `verdict` has something to look at.
-        """
-        if now >= self._edge:
-            self._turn(now)
-        (self._slot.new if new else self._slot.old).pending += 1
-        return self._due
+    @property
+    def edge(self) -> float:
+        """When `verdict` has something to look at again, even if nothing ends until then."""
+        return self._edge
 
     def record(
         self, new: bool, failed: bool, seconds: float, now: float, late: bool = False
@@ -104,7 +108,7 @@ class Comparison:
         Args:
             new: whether the new stack had it.
             failed: whether that stack failed: an exception, or a status of 500 or above.
-            seconds: since `begin`, or since the stack got it.
+            seconds: since the stack got it.
             now: monotonic seconds.
             late: whether it missed its deadline.
 
@@ -122,21 +126,10 @@ class Comparison:
             outcomes.failed += 1
         if late:
             outcomes.late += 1
-        if now - seconds >= self._opened:
-            outcomes.pending -= 1
-        else:
-            self._settle(new, now - seconds)
         if new:
             self._fresh += 1
             return self._due or self._fresh >= self._enough
         return self._due
-
-    def forget(self, new: bool, began: float) -> None:
-        """Take back a request that began, and then was refused: it is no sample."""
-        if began >= self._opened:
-            (self._slot.new if new else self._slot.old).pending -= 1
-        else:
-            self._settle(new, began)
 
     def verdict(self, now: float) -> Verdict | None:
         """Return why the new stack has to go, once; ``None`` = nothing speaks against it.
@@ -163,7 +156,7 @@ class Comparison:
         """Forget what the new stack did: its share was raised again, or it was replaced."""
         for slot in self._slots.values():
             slot.new = Outcomes()
-        self._waiting[True] = 0
+        self._forgotten = self._edge
         self._fresh, self._enough = 0, self.guard.min_samples
 
     def _errors(self, new: Outcomes, old: Outcomes, now: float) -> Verdict | None:
@@ -240,10 +233,10 @@ class Comparison:
         for slot in self._slots.values():
             outcomes = slot.new if new else slot.old
             total.add(outcomes)
-            if outcomes.pending > 0 and now > slot.ends:
-                total.wait(outcomes.pending, now - slot.ends)
-        if self._waiting[new] > 0:
-            total.wait(self._waiting[new], self._span(now))
+        since = self._forgotten if new else 0.0
+        for began in self._running(new):
+            if since <= began < self._opened:
+                total.wait(now - began)
         return total
 
     def _sort(self) -> None:
@@ -254,14 +247,6 @@ class Comparison:
     def _span(self, now: float) -> float:
         """Return how many seconds are compared."""
         return now - next(iter(self._slots.values())).ends + self._width
-
-    def _settle(self, new: bool, began: float) -> None:
-        """Note the end of a request that began in an earlier slot."""
-        slot = self._slots.get(int(began / self._width))
-        if slot is None:
-            self._waiting[new] -= 1
-        else:
-            (slot.new if new else slot.old).pending -= 1
 
     def _turn(self, now: float) -> None:
         """Open the slot of ``now``, and drop what is too old."""
@@ -276,8 +261,6 @@ class Comparison:
             if age < SLOTS or (age < STRETCH * SLOTS and samples < self.guard.min_samples):
                 break
             del self._slots[index]
-            self._waiting[True] += slot.new.pending
-            self._waiting[False] += slot.old.pending
             if slot.old.ended:
                 self._past.fade(1.0 - 1.0 / MEMORY)
                 self._past.add(slot.old)

@@ -65,7 +65,7 @@ class Lane:
         self.rule = rule
         self._trip = trip
         self._cleared = False
-        self._comparison = None if guard is None else Comparison(guard, now)
+        self._comparison = None if guard is None else Comparison(guard, now, self._running)
         self.old = Meter(False, self._comparison, self._look)
         self.new = Meter(True, self._comparison, self._look)
         self.testers = Meter(True)  # who knows what to look for is no sample of the users
@@ -130,10 +130,17 @@ class Lane:
             self._cleared = False
             comparison.restart()
         verdict = comparison.verdict(now)
+        self.old.look_at = self.new.look_at = comparison.edge
         if verdict is not None and self._places:
             # Here at once; everywhere else as soon as whoever is told has told the store.
             self._trip(self, verdict)
             self.apply(Share(0.0, held=True))
+
+    def _running(self, new: bool) -> list[float]:
+        """Return when the requests began that one of the stacks has not answered yet."""
+        running = (self.new if new else self.old).running
+        # Copied in one step: threads may come and go meanwhile.
+        return [request.began for request in list(running or ())]
 
     def snapshot(self) -> RuleSnapshot:
         """Return the share in force, and the counts of both variants."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from functools import partial
+from math import inf
+from typing import Protocol
 
 from .comparison import Comparison
 from .snapshot import VariantSnapshot
@@ -13,12 +14,19 @@ RECENT = 1000
 """Requests whose latencies are remembered for the quantiles."""
 
 
+class Begun(Protocol):
+    """A request that a stack has got."""
+
+    began: float
+    """When (monotonic seconds)."""
+
+
 class Meter:
     """The counts of one variant.
 
-    A driver calls `begin` if there is one, then `answered`, `failed` or `left`, then perhaps
-    `broke`.
-    Where there are threads it holds a lock.
+    A driver puts a request among those that are `running` and calls `look` if it is time; when the
+    response starts, or will never do, it takes the request out and calls `answered`, `failed` or
+    `left`; then perhaps `broke`. Where there are threads it holds a lock at each call.
 
     Args:
         new: which of the two stacks it is.
@@ -30,13 +38,14 @@ class Meter:
         "_comparison",
         "_latencies",
         "_new",
-        "begin",
         "errors",
         "fallbacks",
         "late",
         "look",
+        "look_at",
         "refusals",
         "requests",
+        "running",
     )
 
     def __init__(
@@ -48,9 +57,10 @@ class Meter:
         self._new = new
         self._comparison = comparison
         self.look = look
-        self.begin = None if comparison is None else partial(comparison.begin, new)
-        """To be told when the stack gets a request, and says whether to `look`; ``None`` = nobody
-        need be told."""
+        self.look_at = inf if comparison is None else comparison.edge
+        """When to `look`, also if nothing ends until then (monotonic seconds)."""
+        self.running: set[Begun] | None = None if comparison is None else set()
+        """The requests without an answer yet; ``None`` = nobody asks for them."""
         self._latencies: deque[float] = deque(maxlen=RECENT)
         self.requests = self.errors = self.refusals = self.late = self.fallbacks = 0
 
@@ -68,8 +78,6 @@ class Meter:
         if status >= 429 or late:
             if (status == 429 or (status == 503 and busy)) and not late:
                 self.refusals += 1
-                if self._comparison is not None:
-                    self._comparison.forget(self._new, began)
                 return
             failed = status >= 500
             self.errors += failed or late
@@ -101,10 +109,8 @@ class Meter:
         """Take the failure of a response that had started: once more, as an error."""
         self.errors += 1
         comparison = self._comparison
-        if comparison is not None:
-            comparison.begin(self._new, now)
-            if comparison.record(self._new, True, 0.0, now):
-                self.look(now)
+        if comparison is not None and comparison.record(self._new, True, 0.0, now):
+            self.look(now)
 
     def snapshot(self) -> VariantSnapshot:
         """Return the counts and the quantiles."""

@@ -23,7 +23,7 @@ bucket_of = partial(bisect_left, BOUNDS)
 class Outcomes:
     """Counts of one stack: requests that ended, those that failed or were late, and latencies."""
 
-    __slots__ = ("ended", "failed", "fresh", "late", "pending", "times")
+    __slots__ = ("ended", "failed", "fresh", "late", "times")
 
     def __init__(self) -> None:
         self.fresh: list[float] = []
@@ -31,8 +31,6 @@ class Outcomes:
         self.ended: float = 0
         self.failed: float = 0
         self.late: float = 0
-        self.pending = 0
-        """Requests that began in this slot and have not ended."""
         self.times: dict[int, float] = {}
 
     @property
@@ -57,10 +55,10 @@ class Outcomes:
         for bucket, count in other.times.items():
             times[bucket] = times.get(bucket, 0) + count
 
-    def wait(self, requests: int, seconds: float) -> None:
-        """Take requests that have gone on for so long without an end: they are slow already."""
+    def wait(self, seconds: float) -> None:
+        """Take a request that has gone on for so long without an end: it is slow already."""
         bucket = bucket_of(seconds)
-        self.times[bucket] = self.times.get(bucket, 0) + requests
+        self.times[bucket] = self.times.get(bucket, 0) + 1
 
     def fade(self, factor: float) -> None:
         """Let what was counted weigh less."""

@@ -11,7 +11,9 @@ class Feed:
     """A comparison that gets requests at an even pace."""
 
     def __init__(self, **options: float) -> None:
-        self.comparison = Comparison(RolloutGuard(**options), START)  # type: ignore[arg-type]
+        self.running: dict[bool, list[float]] = {False: [], True: []}
+        guard = RolloutGuard(**options)  # type: ignore[arg-type]
+        self.comparison = Comparison(guard, START, self.running.__getitem__)
         self.now = START
         self._debts: dict[str, float] = {}
 
@@ -38,7 +40,7 @@ class Feed:
                 self._request(False, bool(self._portion("old fails", old_fails)), old_takes)
             for _ in range(self._portion("new", new / 10)):
                 if hangs:
-                    self.comparison.begin(True, self.now)
+                    self.running[True].append(self.now)
                     continue
                 late = bool(self._portion("new late", new_late))
                 self._request(True, bool(self._portion("fails", new_fails)), new_takes, late)
@@ -48,7 +50,6 @@ class Feed:
         return None
 
     def _request(self, new: bool, failed: bool, seconds: float, late: bool = False) -> None:
-        self.comparison.begin(new, self.now - seconds)
         self.comparison.record(new, failed, seconds, self.now, late)
 
     def _portion(self, name: str, part: float) -> int:

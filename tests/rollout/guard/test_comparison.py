@@ -128,15 +128,12 @@ def test_requests_that_never_end_trip():
 def test_long_answers_on_both_sides_do_not_trip():
     """Where every request lasts a minute, one that has not ended is nothing special."""
     feed = Feed()
-    begun = []
     for second in range(300):
         now = START + second
-        for new in (False, True):
-            feed.comparison.begin(new, now)
-            begun.append((now, new))
-        while begun and begun[0][0] <= now - 60:
-            at, new = begun.pop(0)
-            feed.comparison.record(new, False, now - at, now)
+        for new, begun in feed.running.items():
+            begun.append(now)
+            while begun[0] <= now - 60:
+                feed.comparison.record(new, False, now - begun.pop(0), now)
         assert feed.comparison.verdict(now) is None
 
 
@@ -249,10 +246,7 @@ def test_refusals_are_no_samples():
     feed = Feed()
     feed.run(60, old=50)
     for second in range(300):
-        for _ in range(50):
-            feed.comparison.begin(True, feed.now + second)
-            feed.comparison.forget(True, feed.now + second)
-        feed.comparison.begin(True, feed.now + second)
+        feed.running[True].append(feed.now + second)
         if second >= 5:
-            feed.comparison.forget(True, feed.now + second - 5)
+            feed.running[True].pop(0)
         assert feed.comparison.verdict(feed.now + second) is None
