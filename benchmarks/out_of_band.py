@@ -29,7 +29,7 @@ from benchmarks.load.summary import human, percentile
 from benchmarks.process import HOST, Server, free_port
 from benchmarks.servers import gunicorn, uvicorn
 from benchmarks.talk import get
-from resilience_mw import protect
+from resilience_mw import Backpressure, Config, protect
 
 PATIENCE = 2.0
 PERIOD = 0.05
@@ -88,7 +88,9 @@ asgi = protect(
         ]
     )
 )
-wsgi = protect(take_thread, interface="wsgi")
+# The adaptive limit would keep a thread free.
+alone = Config(backpressure=Backpressure(enabled=False))
+wsgi = protect(take_thread, alone, interface="wsgi")
 
 
 class Case(NamedTuple):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sys
 
-LATE = 0.012
-"""Seconds: two intervals and a bit, so that one thread that computes changes nothing."""
+LONG = 0.008
+"""Seconds: an interval and a half, so that one thread that computes changes nothing."""
 
 SOON = 0.002
 """Seconds: as little as only an interpreter that is nearly idle makes us wait."""
@@ -18,8 +18,8 @@ SOON = 0.002
 SHORT = 0.001
 """Seconds of a shorter interval."""
 
-TWICE = 2
-"""Long waits in a row until the interval is shorter; one may be the system's doing."""
+NEWEST = 0.4
+"""Weight of the newest wait in the average, which decides: one may be the system's doing."""
 
 CALM = 20
 """Short waits in a row until it is as it was."""
@@ -33,15 +33,15 @@ class Haste:
 
     def __init__(self) -> None:
         self._usual: float | None = None
-        self._late = 0
+        self._average = 0.0
         self._calm = 0
 
     def waited(self, seconds: float) -> None:
         """Note for how long the thread has waited for the interpreter."""
-        self._late = self._late + 1 if seconds > LATE else 0
+        self._average += NEWEST * (seconds - self._average)
         self._calm = self._calm + 1 if seconds < SOON else 0
         if self._usual is None:
-            if self._late >= TWICE and sys.getswitchinterval() > SHORT:
+            if self._average > LONG and sys.getswitchinterval() > SHORT:
                 self._usual = sys.getswitchinterval()
                 sys.setswitchinterval(SHORT)
         elif self._calm >= CALM:

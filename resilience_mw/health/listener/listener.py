@@ -18,13 +18,17 @@ from .board import Board, Slot
 from .group import Group
 from .haste import Haste
 from .heartbeat import Heartbeat
-from .native import Bell, Poller, start_thread
+from .native import Bell, Poller, original, start_thread
 
 TICK = 0.1
 """Seconds between two reports to the other workers."""
 
 EAGER_TICK = 0.005
 """The same while the worker that listens is about to end."""
+
+NAP = 0.0005
+"""Seconds to let go of the interpreter for, to see how long it takes to get it back: enough for
+another thread to take it."""
 
 HAND_OVER = 2.5 * TICK
 """Seconds for which a worker that ends still listens, so that another stands by."""
@@ -59,6 +63,7 @@ class Listener:
         self._watched: tuple[int, int] = (0, -1)
         self._closing_at = 0.0
         self._haste = Haste()
+        self._sleep = original("time", "sleep")
         self._measured_at = 0.0
         self._stuck = False
         self.ended = False
@@ -163,8 +168,8 @@ class Listener:
             self._stand_by()
         if now - self._measured_at > TICK:
             self._measured_at = begun = time.monotonic()
-            self._poller.wait(0.0)  # which lets go of the interpreter, and asks for it again
-            self._haste.waited(time.monotonic() - begun)
+            self._sleep(NAP)
+            self._haste.waited(time.monotonic() - begun - NAP)
 
     def _pause(self, now: float) -> float:
         if self._answerer is not None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from resilience_mw.health.listener.haste import CALM, LATE, SHORT, SOON, Haste
+from resilience_mw.health.listener.haste import CALM, LONG, SHORT, SOON, Haste
 
 from .probing import until
 
@@ -25,14 +25,14 @@ def is_short() -> bool:
     return sys.getswitchinterval() == pytest.approx(SHORT)
 
 
-def test_only_long_waits_in_a_row_shorten_it():
+def test_only_long_waits_shorten_it():
     """One may be the system's doing, and one thread that computes makes none so long."""
     haste = Haste()
-    for seconds in (0.005, LATE + 0.1, 0.005, LATE + 0.1, 0.0):
+    for seconds in (0.005, 0.0, 2 * LONG, 0.0, 0.005, 0.005, 0.005, 0.005):
         haste.waited(seconds)
         assert not is_short()
-    haste.waited(LATE + 0.001)
-    haste.waited(LATE + 0.001)
+    for _ in range(3):
+        haste.waited(2 * LONG)
     assert is_short()
 
 
