@@ -131,7 +131,9 @@ class Stream(asyncio.Protocol, httpcore.AsyncNetworkStream):
             self._reads = False
             self.early = None
             calling.get().stream = self
-        elif buffer and self.answers:
+        elif not buffer:
+            return  # how h11 ends a request without chunks
+        elif self.answers:
             self.unsent = buffer
             self.interrupt()
         self._send(buffer)
