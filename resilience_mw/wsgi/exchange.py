@@ -5,16 +5,23 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from http.client import responses
 from typing import Any
 
-from werkzeug.datastructures import EnvironHeaders
 from werkzeug.wsgi import get_path_info
 
 from ..core.exchange import Exchange, Reply
 from ..signals.reach import environ_socket
 from ..signals.waited import peer_address
 from ..types import Environ, StartResponse
+
+
+@lru_cache(maxsize=256)
+def _in_environ(name: str) -> str:
+    """Return the key under which CGI, and so WSGI, has a header."""
+    key = name.upper().replace("-", "_")
+    return key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"
 
 
 class WSGIExchange(Exchange):
@@ -61,7 +68,7 @@ class WSGIExchange(Exchange):
 
     def header(self, name: str) -> str | None:
         """Return a request header; the server has joined several of the same name with commas."""
-        return EnvironHeaders(self.environ).get(name)
+        return self.environ.get(_in_environ(name))
 
     def start_response(
         self, status: str, headers: list[Any], exc_info: Any = None
