@@ -10,7 +10,7 @@ from functools import partial
 from ..context import current
 from ..core.adaptive import adaptive_gates
 from ..core.deadline import DeadlinePolicy
-from ..core.exchange import KEY, Reply
+from ..core.exchange import KEY, Reply, busy
 from ..core.health import HealthPolicy, count_refusals
 from ..core.lifecycle import State
 from ..core.policy import THREADS, Exit, Policy, claim, exits_of
@@ -23,8 +23,9 @@ from .exchange import WSGIExchange, answer, client_left
 from .section import shared_section
 from .senses import ThreadSenses
 
-GONE = Reply(503, "Service Busy", reason="gone")
-"""What a client gets that has left: WSGI must answer something, though nobody will read it."""
+GONE = busy("gone")
+"""What a client gets that has left: WSGI must answer something, though nobody will read it but
+whoever counts errors, and to them it is a refusal."""
 
 
 LOOK_AROUND = 0.1
