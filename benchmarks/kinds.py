@@ -1,11 +1,11 @@
-"""Every server and worker class with comparable times, without and with our runner."""
+"""Every server and worker class with comparable times: plain, and with our runner or recipe."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
 
-from benchmarks.process import HOST, Server, free_port
+from benchmarks.process import HOST, ROOT, Server, free_port
 
 TIMES = {
     "RESILIENCE_RUNNER_KEEP_ALIVE_TIMEOUT": "3",
@@ -21,24 +21,36 @@ WSGI = "tests.runner_gunicorn.apps:wsgi"
 
 @dataclass(frozen=True)
 class Kind:
-    """How a server is started, plain and with our runner; `None` = we have none for it."""
+    """How a server is started.
+
+    Attributes:
+        app: the app's import string.
+        plain: the words after the interpreter's ``-m``.
+        ours: the same with our runner, or a recipe's script and its arguments.
+        one_at_a_time: whether a worker serves one request at a time.
+    """
 
     app: str
     plain: tuple[str, ...]
-    ours: tuple[str, ...] | None
+    ours: tuple[str, ...]
     one_at_a_time: bool = False
+
+    @property
+    def runner(self) -> str:
+        """What is ours: the runner, or a recipe of docs/other-servers.md."""
+        return "recipe" if self.ours[0].endswith(".py") else "ours"
 
     def start(self, *, ours: bool, keep_alive: int, workers: int = 1) -> Server:
         """Start it, and wait until it serves; `workers` is for one that serves one at a time."""
         words = self.ours if ours else self.plain
-        assert words is not None
         port = free_port()
         keep = str(keep_alive)
         filled = [word.format(host=HOST, port=port, keep=keep, app=self.app) for word in words]
         if self.one_at_a_time:
             filled += ["--workers", str(workers)]
-        env = {**TIMES, "RESILIENCE_RUNNER_KEEP_ALIVE_TIMEOUT": keep}
-        server = Server([sys.executable, "-m", *filled], port, env=env)
+        env = {**TIMES, "RESILIENCE_RUNNER_KEEP_ALIVE_TIMEOUT": keep, "APP": self.app}
+        module = [] if filled[0].endswith(".py") else ["-m"]
+        server = Server([sys.executable, *module, *filled], port, env=env)
         server.wait_until_serving()
         return server
 
@@ -56,6 +68,10 @@ def _gunicorn(app: str, *flags: str, one_at_a_time: bool = False) -> Kind:
     return Kind(app, plain, ours, one_at_a_time)
 
 
+def _recipe(name: str) -> str:
+    return str(ROOT / "examples" / "servers" / f"serve_{name}.py")
+
+
 KINDS = {
     "uvicorn httptools": _uvicorn("httptools"),
     "uvicorn h11": _uvicorn("h11"),
@@ -68,7 +84,7 @@ KINDS = {
     "hypercorn": Kind(
         ASGI,
         ("hypercorn", "--bind", "{host}:{port}", "--keep-alive", "{keep}", "{app}"),
-        None,
+        (_recipe("hypercorn"), "{app}", "{host}:{port}"),
     ),
     "granian": Kind(
         ASGI,
@@ -76,7 +92,7 @@ KINDS = {
             *("granian", "--interface", "asgi", "--http", "1", "--host", "{host}"),
             *("--port", "{port}", "--http1-header-read-timeout", "{keep}000", "{app}"),
         ),
-        None,
+        (_recipe("granian"), "{host}", "{port}"),
     ),
     "waitress": Kind(
         WSGI,
@@ -84,6 +100,6 @@ KINDS = {
             *("waitress", "--listen={host}:{port}", "--channel-timeout={keep}"),
             *("--cleanup-interval=1", "{app}"),
         ),
-        None,
+        (_recipe("waitress"), "{app}", "{host}:{port}"),
     ),
 }

@@ -1,12 +1,17 @@
 """Replace two instances behind a real load balancer, one after the other, and count who noticed.
 
-    python -m benchmarks.rolling_deploy              # every setup, three rounds: some minutes
+    python -m benchmarks.rolling_deploy --write      # every setup, three rounds: 40 minutes
+    python -m benchmarks.rolling_deploy --quick      # two setups, one round: 3 minutes
     python -m benchmarks.rolling_deploy --rounds 1 --balancer haproxy --setup uvicorn
 
 The balancers run the files of `examples/deploy`, with other ports. They send a request that an
 instance refuses to the other one, which hides much; `haproxy-once` does not, as most balancers of
 clouds and the services of Kubernetes do not. Half of the load keeps its connections, the other
 half opens one for every request.
+
+A sync worker serves one request at a time, and the check of a balancer waits behind them: when one
+of two instances is down and the other full, it takes longer than the balancer waits, and nobody is
+left. So with our runner that setup has its probes on a port of their own (`health.port`).
 """
 
 from __future__ import annotations
@@ -23,8 +28,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from benchmarks.filling import fill, table
 from benchmarks.load import Load, Record, Target, open_loop, run
 from benchmarks.process import HOST, ROOT, Server, free_port
 
@@ -47,11 +54,13 @@ class Setup:
     Attributes:
         plain, ours: the arguments after the interpreter, but for the port.
         app: the app's import string.
+        apart: whether probes, with our runner, have a port of their own.
     """
 
     plain: tuple[str, ...]
     ours: tuple[str, ...]
     app: str
+    apart: bool = False
 
     def command(self, port: int, *, ours: bool) -> list[str]:
         """Return the whole command for a port."""
@@ -60,9 +69,9 @@ class Setup:
         return [sys.executable, "-m", *words, *where, self.app]
 
 
-def _gunicorn(app: str, *flags: str) -> Setup:
+def _gunicorn(app: str, *flags: str, apart: bool = False) -> Setup:
     words = ("gunicorn", "--no-control-socket", *flags)
-    return Setup(words, (*words, *OURS), app)
+    return Setup(words, (*words, *OURS), app, apart)
 
 
 SETUPS = {
@@ -71,8 +80,14 @@ SETUPS = {
     "gunicorn uvicorn-worker": _gunicorn(ASGI, "--worker-class", "uvicorn_worker.UvicornWorker"),
     "gunicorn gthread": _gunicorn(WSGI, "--threads", "16"),
     "gunicorn gevent": _gunicorn(WSGI, "--worker-class", "gevent"),
-    "gunicorn sync": _gunicorn(WSGI, "--workers", "8"),
+    "gunicorn sync": _gunicorn(WSGI, "--workers", "8", apart=True),
 }
+
+QUICK = ("uvicorn", "gunicorn gthread")
+
+PAGE = ROOT / "docs" / "benchmarks" / "rolling-deploy.md"
+
+HEAD = ("balancer", "server", "runner", "requests", "failed", "how", "slowest 200")
 
 
 @dataclass(frozen=True)
@@ -93,13 +108,16 @@ class Outcome:
 
 
 @contextlib.contextmanager
-def balancer(kind: str, ports: tuple[int, int], *, check: str) -> Iterator[Server]:
+def balancer(
+    kind: str, ports: tuple[int, int], *, check: str, probes: tuple[int, int] | None = None
+) -> Iterator[Server]:
     """Run a balancer before two instances.
 
     Args:
         kind: one of `BALANCERS`.
         ports: of the instances.
         check: the path that HAProxy asks whether an instance is there.
+        probes: where it asks, if not on the instances' own ports.
     """
     front = free_port()
     name = "nginx.conf" if kind == "nginx" else "haproxy.cfg"
@@ -107,6 +125,8 @@ def balancer(kind: str, ports: tuple[int, int], *, check: str) -> Iterator[Serve
     for old, new in (("8080", front), ("8001", ports[0]), ("8002", ports[1])):
         text = text.replace(f"{HOST}:{old}", f"{HOST}:{new}")
     text = text.replace("GET /readyz", f"GET {check}")
+    for port, probe in zip(ports, probes or (), strict=False):
+        text = text.replace(f"{HOST}:{port}\n", f"{HOST}:{port} port {probe}\n")
     if kind == "haproxy-once":
         text = SECOND_TRY.sub("", text).replace("defaults\n", "defaults\n    retries 0\n", 1)
     program = shutil.which("nginx" if kind == "nginx" else "haproxy")
@@ -129,10 +149,14 @@ class Instances:
     Args:
         command: makes the arguments for a port.
         delay: the drain delay of ours, in seconds.
+        apart: whether probes have a port of their own.
     """
 
-    def __init__(self, command: Callable[[int], list[str]], delay: float) -> None:
+    def __init__(
+        self, command: Callable[[int], list[str]], delay: float, *, apart: bool = False
+    ) -> None:
         self.ports = (free_port(), free_port())
+        self.probes = (free_port(), free_port()) if apart else None
         self.replaced = 0
         self._command = command
         self._env = {
@@ -140,10 +164,14 @@ class Instances:
             # The load is light; what is measured here is the replacement.
             "RESILIENCE_BACKPRESSURE_ENABLED": "false",
         }
-        self._servers = [self._start(port) for port in self.ports]
+        self._servers = [self._start(number) for number in (0, 1)]
 
-    def _start(self, port: int) -> Server:
-        server = Server(self._command(port), port, env=self._env)
+    def _start(self, number: int) -> Server:
+        port, env = self.ports[number], self._env
+        if self.probes is not None:
+            own = {"RESILIENCE_HEALTH_PORT": str(self.probes[number])}
+            env = {**env, **own, "RESILIENCE_HEALTH_HOST": HOST}
+        server = Server(self._command(port), port, env=env)
         server.wait_until_serving()
         return server
 
@@ -151,7 +179,7 @@ class Instances:
         """Stop an instance, wait for its end, and start another on the same port."""
         self._servers[number].signal(signal.SIGTERM)
         self._servers[number].wait(40.0)
-        self._servers[number] = self._start(self.ports[number])
+        self._servers[number] = self._start(number)
         self.replaced += 1
 
     def close(self) -> None:
@@ -181,10 +209,11 @@ def roll(
         delay: seconds; long enough for the balancer to notice.
         settle: seconds after a replacement until the next, for the balancer's checks to succeed.
     """
-    instances = Instances(lambda port: setup.command(port, ours=ours), delay)
+    command = partial(setup.command, ours=ours)
+    instances = Instances(command, delay, apart=ours and setup.apart)
     try:
         check = "/readyz" if ours else "/hello"
-        with balancer(kind, instances.ports, check=check) as front:
+        with balancer(kind, instances.ports, check=check, probes=instances.probes) as front:
             time.sleep(settle)
             target = Target(front.host, front.port, "/io")
             seconds = rounds * 2 * (delay + settle + 2.5)
@@ -218,26 +247,32 @@ def _replace(instances: Instances, rounds: int, settle: float) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print a table: requests that failed, without and with our runner."""
+    """Make a table: requests that failed, without and with our runner."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int)
     parser.add_argument("--rate", type=float, default=100.0)
     parser.add_argument("--balancer", choices=BALANCERS, action="append")
     parser.add_argument("--setup", choices=list(SETUPS), action="append")
+    parser.add_argument("--quick", action="store_true", help="two setups, one round")
+    parser.add_argument("--write", action="store_true", help=f"fill {PAGE.relative_to(ROOT)}")
     given = parser.parse_args(argv)
-    print("| balancer | server | runner | requests | failed | how | slowest 200 |")
-    print("|---|---|---|---|---|---|---|")
+    rounds = given.rounds or (1 if given.quick else 3)
     lost = 0
+    rows = []
     for kind in given.balancer or BALANCERS:
-        for name in given.setup or SETUPS:
+        for name in given.setup or (QUICK if given.quick else SETUPS):
             for ours in (False, True):
-                seen = roll(SETUPS[name], kind, ours=ours, rounds=given.rounds, rate=given.rate)
+                seen = roll(SETUPS[name], kind, ours=ours, rounds=rounds, rate=given.rate)
                 failed = sum(seen.failed.values())
                 lost += failed * ours
                 how = ", ".join(f"{count} x {what}" for what, count in seen.failed.items())
                 runner = "ours" if ours else "none"
-                row = f"| {kind} | {name} | {runner} | {seen.sent} | {failed} | {how or '-'}"
-                print(f"{row} | {seen.slowest:.2f} s |", flush=True)
+                row = [kind, name, runner, str(seen.sent), str(failed), how or "-"]
+                rows.append([*row, f"{seen.slowest:.2f} s"])
+                print(" | ".join(rows[-1]), flush=True)
+    print("\n" + table(HEAD, rows))
+    if given.write:
+        fill(PAGE, "deploys", table(HEAD, rows))
     return int(lost > 0)
 
 

@@ -1,6 +1,9 @@
 """What slow clients get, and what SIGTERM does, on each server without and with our runner.
 
-    python -m benchmarks.slow_clients_and_sigterm                  # both tables, some minutes
+Where we have no runner, it is our recipe of docs/other-servers.md.
+
+    python -m benchmarks.slow_clients_and_sigterm --write          # fill the pages: 15 minutes
+    python -m benchmarks.slow_clients_and_sigterm --quick          # three servers: 3 minutes
     python -m benchmarks.slow_clients_and_sigterm --server "gunicorn gthread" --table stop
 
 All times are scaled down: keep-alive 3 s, heads 4 s, bodies 6 s, drain delay 2 s, shutdown 8 s;
@@ -15,11 +18,12 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from benchmarks.filling import fill, table
 from benchmarks.kinds import ASGI, KINDS, Kind
-from benchmarks.process import HOST, Server, ServerError
+from benchmarks.process import HOST, ROOT, Server, ServerError
 from benchmarks.talk import Answer, Client, get
 
 NEVER = 14.0
@@ -224,26 +228,43 @@ def _together(jobs: dict[str, Callable[[], str]]) -> dict[str, str]:
 
 TABLES = {"slow": slow_clients, "stop": sigterm}
 
+QUICK = ("uvicorn httptools", "gunicorn gthread", "waitress")
+
+PAGE = ROOT / "docs" / "benchmarks" / "timeouts-and-sigterm.md"
+OF_GUNICORN = ROOT / "docs" / "gunicorn.md"
+
+
+def measured(table: str, names: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """Return a table's head and rows, printing each row when it is there."""
+    seen: list[tuple[str, str, dict[str, str]]] = []
+    for name in names:
+        for ours in (False, True):
+            kind = KINDS[name]
+            row = TABLES[table](kind, ours=ours)
+            seen.append((name, kind.runner if ours else "none", row))
+            print(f"{table}: {' | '.join((*seen[-1][:2], *row.values()))}", flush=True)
+    columns = list(dict.fromkeys(column for _, _, row in seen for column in row))
+    head = ["server", "runner", *columns]
+    rows = [[name, runner, *(row.get(c, "-") for c in columns)] for name, runner, row in seen]
+    return head, rows
+
 
 def main(argv: list[str] | None = None) -> int:
-    """Print the tables."""
+    """Print the tables, and put them into the pages if that is wanted."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--server", choices=list(KINDS), action="append")
     parser.add_argument("--table", choices=list(TABLES), action="append")
+    parser.add_argument("--quick", action="store_true", help="three servers only")
+    parser.add_argument("--write", action="store_true", help=f"fill {PAGE.relative_to(ROOT)}")
     given = parser.parse_args(argv)
-    for table in given.table or TABLES:
-        columns: list[str] = []
-        for name in given.server or KINDS:
-            for ours in (False, True) if KINDS[name].ours else (False,):
-                row = TABLES[table](KINDS[name], ours=ours)
-                if row and not columns:
-                    columns = [*row, *(["websocket"] if "exit" in row else [])]
-                    columns = list(dict.fromkeys(columns))
-                    print(f"\n| server | runner | {' | '.join(columns)} |")
-                    print("|---" * (len(columns) + 2) + "|")
-                if row:
-                    cells = " | ".join(row.get(column, "-") for column in columns)
-                    print(f"| {name} | {'ours' if ours else 'none'} | {cells} |", flush=True)
+    names = given.server or (QUICK if given.quick else list(KINDS))
+    for which in given.table or TABLES:
+        head, rows = measured(which, names)
+        print("\n" + table(head, rows) + "\n", flush=True)
+        if given.write:
+            fill(PAGE, which, table(head, rows))
+            if of_gunicorn := [row for row in rows if row[0].startswith("gunicorn")]:
+                fill(OF_GUNICORN, which, table(head, of_gunicorn))
     return 0
 
 

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import signal
+import time
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ...signals.tcp import accept_queue
 from ...types import Environ, StartResponse, WSGIApp
 from .wsgi_base import WSGIAdapted
+
+PERIOD = 0.1
+"""Seconds between two looks at what is still to be done while stopping."""
 
 
 class SyncMixin(WSGIAdapted):
     """Keeps to deadlines while reading, and does not let clients hang while it ends."""
 
     _answering = False
+    _until = math.inf
+    """When this worker has to be gone (monotonic seconds)."""
+
+    if TYPE_CHECKING:
+
+        def accept(self, listener: Any) -> None: ...
 
     def longest_read(self) -> float:
         """Return less than what the master allows, which would kill the whole worker."""
@@ -43,7 +55,6 @@ class SyncMixin(WSGIAdapted):
             super().handle(listener, client, addr)  # type: ignore[misc]
         finally:
             self._answering = False
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
 
     def handle_request(self, listener: Any, req: Any, client: Any, addr: Any) -> None:
         """Handle its request."""
@@ -59,15 +70,39 @@ class SyncMixin(WSGIAdapted):
     def handle_exit(self, sig: int, frame: Any) -> None:
         """End after the request that is being handled, if any."""
         super().handle_exit(sig, frame)
-        if not self._answering:
-            return
-        # The loop that would close them comes round only after this request. They are not needed
-        # any more for it: Gunicorn has looked at them before it called the app.
-        for listener in self.sockets:
-            listener.close()
-        signal.signal(signal.SIGALRM, self._overrun)
-        signal.setitimer(signal.ITIMER_REAL, max(0.01, self.force.drain))
+        if math.isinf(self._until):
+            self._until = time.monotonic() + max(0.01, self.force.drain)
+            signal.signal(signal.SIGALRM, self._tick)
+            signal.setitimer(signal.ITIMER_REAL, 0.01, PERIOD)
 
-    def _overrun(self, sig: int, frame: Any) -> None:
-        self.give_up()
-        raise SystemExit(0)
+    def _tick(self, sig: int, frame: Any) -> None:
+        if time.monotonic() >= self._until:
+            self.give_up()
+            raise SystemExit(0)
+        # The loop that would close them comes round only after this request, which does not need
+        # them any more: Gunicorn has looked at them before it called the app.
+        if self._answering and not (self.shared.stopping and self._awaited()):
+            for listener in self.sockets:
+                listener.close()
+
+    def _awaited(self) -> bool:
+        """Whether clients wait to be accepted, whom closing the last listener would reset."""
+        return any(accept_queue(one.fileno()) for one in self.sockets if one.sock is not None)
+
+    def run(self) -> None:
+        """Serve; at a stop, also those who wait to be accepted, as nobody else will."""
+        super().run()
+        if self.shared.stopping:
+            for listener in self.sockets:
+                self._serve_waiting(listener)
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+    def _serve_waiting(self, listener: Any) -> None:
+        while time.monotonic() < self._until and listener.sock is not None:
+            try:
+                self.accept(listener)
+            except ConnectionAbortedError:
+                continue
+            except OSError:
+                break  # nobody is left, or it is closed
+        listener.close()

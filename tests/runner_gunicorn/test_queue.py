@@ -1,0 +1,72 @@
+"""Who is connected, but not accepted, when a sync worker is told to stop."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+
+import pytest
+
+from benchmarks.process import Server
+from benchmarks.talk import Client
+
+from .launch import launch
+
+
+@pytest.fixture
+def asking() -> object:
+    """Open connections that ask for a path, and close them after the test."""
+    with ExitStack() as opened:
+
+        def ask(server: Server, path: str) -> Client:
+            client = opened.enter_context(Client(server))
+            client.ask(path)
+            time.sleep(0.1)
+            return client
+
+        yield ask
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_they_are_served(workers, asking, serve: Callable[[Server], Server]):
+    """All workers are busy and a queue stands: closing the last listener would reset it."""
+    server = serve(
+        launch("sync", workers=workers, runner_drain_delay="0.2", runner_shutdown_timeout="8")
+    )
+    busy = [asking(server, "/sleep/1") for _ in range(workers)]
+    waiting = [asking(server, "/sleep/0.2") for _ in range(5)]
+    server.signal(signal.SIGTERM)
+    answers = [client.read() for client in (*busy, *waiting)]
+    assert [answer.ok for answer in answers] == [True] * len(answers)
+    assert server.wait(10) == 0
+    with pytest.raises(ConnectionRefusedError):
+        Client(server)
+
+
+def test_they_are_served_within_the_time_there_is(asking, serve: Callable[[Server], Server]):
+    """Then the one in service is answered 503, and the process ends with code 1."""
+    server = serve(launch("sync", runner_drain_delay="0", runner_shutdown_timeout="1.5"))
+    first, second, *rest = [asking(server, "/sleep/1") for _ in range(6)]
+    told = time.monotonic()
+    server.signal(signal.SIGTERM)
+    assert first.read().ok
+    answer = second.read()
+    assert (answer.ok, answer.status) in ((True, 200), (False, 503))
+    assert server.wait(10) == 1
+    assert time.monotonic() - told < 6.0
+    assert rest[-1].read().status == 0
+    assert "still running after 1.5 s" in server.output()
+
+
+def test_new_ones_are_refused_while_a_long_request_ends(asking, serve: Callable[[Server], Server]):
+    """An empty queue is closed at once, so that nobody gets into it for nothing."""
+    server = serve(launch("sync", runner_drain_delay="0.2", runner_shutdown_timeout="8"))
+    running = asking(server, "/sleep/3")
+    server.signal(signal.SIGTERM)
+    time.sleep(1.0)
+    with pytest.raises(ConnectionRefusedError):
+        Client(server)
+    assert running.read().ok
+    assert server.wait(10) == 0
