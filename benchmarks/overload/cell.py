@@ -18,6 +18,9 @@ from benchmarks.overload.workloads import WORKLOADS
 IN_TIME = 0.5
 WARM_UP = 0.5
 
+# Seconds of the load after which its beginning is no longer in what clients see.
+SETTLING = 2.0
+
 # What the generator is known to keep up with, in requests a second.
 MAX_RATE = {"kept": 9_000.0, "new": 3_000.0}
 
@@ -52,6 +55,8 @@ class Result:
         offered: requests a second; less than `load` says if the generator could not do more.
         capacity, best: of this server in this run, and G of `theory`.
         in_time: 200s a second within half a second of their intended time.
+        settled_p99, settled_refused_p99: of what was meant to be sent after the first `SETTLING`
+            seconds of the load.
         other: answers that were neither 200 nor 503.
         disturbed: why the run is not to be trusted; empty if it is.
         attempts: how often it was made because of that; the best is kept.
@@ -74,8 +79,10 @@ class Result:
     in_time: float
     p50: float
     p99: float
+    settled_p99: float
     refused: float
     refused_p99: float
+    settled_refused_p99: float
     unanswered: float
     other: float
     server_cpu: float
@@ -136,7 +143,9 @@ def _measure(machine: Machine, cell: Cell, base: Base, pace: Pace, session: str)
         target = running.target(workload.path)
         records, usage = run(_metered(machine, running, target, load, pace))
         output = running.server.output()
-    summary = summarize(after(records, pace.warm_up), bound=IN_TIME, seconds=pace.seconds)
+    loaded = after(records, pace.warm_up)
+    summary = summarize(loaded, bound=IN_TIME, seconds=pace.seconds)
+    settled = summarize(after(loaded, SETTLING), bound=IN_TIME)
     total = max(1, summary.offered)
     answered = summary.answered + summary.refused + summary.unanswered
     return Result(
@@ -152,8 +161,10 @@ def _measure(machine: Machine, cell: Cell, base: Base, pace: Pace, session: str)
         in_time=summary.in_time / pace.seconds,
         p50=summary.p50,
         p99=summary.p99,
+        settled_p99=settled.p99,
         refused=summary.refused / total,
         refused_p99=summary.refused_p99,
+        settled_refused_p99=settled.refused_p99,
         unanswered=summary.unanswered / total,
         other=(summary.offered - answered) / total,
         server_cpu=usage.server,

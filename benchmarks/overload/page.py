@@ -27,14 +27,17 @@ second, s CPU seconds a request and r a refusal, a full CPU gives G = (1 - L r) 
 more than the capacity. s and r are measured here: s on the unprotected server in a closed loop, r
 on our own refusals with the only slot taken, on as many connections as an overload keeps open
 (each costs twice as much as with a few, whose data stays in the CPU's caches). Under our own
-runner a refusal is made in the protocol and costs less: it may pass 100 %. Envoy refuses on the generator's CPU and Granian does
-not refuse at all but lets clients wait: neither pays r, so both may pass 100 % of G.
+runner a refusal is made in the protocol and costs less: it may pass 100 %. Envoy refuses on the
+generator's CPU and Granian does not refuse at all but lets clients wait: neither pays r, so both
+may pass 100 % of G.
 
 **Goals** of each of our cells. Below capacity: at most 0.1 % refused. Above: at least 98 % of G in
 time, a larger share of capacity than every peer, p99 of the 200s at most 1.3 times (2.5 times
 where handlers await) the sum of `max_wait` and the unloaded latency, p99 of refusals at most
-250 ms, nobody unanswered. A run is *disturbed* if others used more than 5 % of the server's CPU or
-the generator was late by more than 20 ms (p99); it is made once more, and the better one kept.
+250 ms, nobody unanswered. They are about the whole run, its first instant included; *settled* is
+what was sent after the first two seconds. A run is *disturbed* if others used more than 5 % of the
+server's CPU or the generator was late by more than 20 ms (p99); it is made once more, and the
+better one kept.
 """
 
 
