@@ -8,6 +8,7 @@ from typing import Any
 
 from ..core.rollout import RolloutGuard, RolloutRule
 from ..core.rollout.lane import Lane
+from ..core.rollout.policy import UNKNOWN
 from ..rollout.assembly import Assembly, RolloutOptions
 from ..rollout.fallback import SAFE
 from ..rollout.stores import Store
@@ -90,8 +91,8 @@ class RolloutMiddleware(Guard):
         self.new: ASGIApp = assembly.new
         self._policy = assembly.policy
         self._link = assembly.link
-        self._plain = self._policy.plain
-        self._plain_only = self._policy.plain_only
+        self._known = self._policy.known
+        self._unknown = self._policy.unknown
         for lane in self._policy.lanes:
             lane.apps = self._variants(lane, options)
 
@@ -114,20 +115,21 @@ class RolloutMiddleware(Guard):
         if scope["type"] != "http":
             await self._serve_other(scope, receive, send)
             return
+        lane = self._known.get(scope["path"], self._unknown)
+        root = scope.get("root_path")
+        if lane is None and not root:
+            await self.app(scope, receive, send)
+            return
         variant: Variant | None
-        lane = self._plain.get(scope["path"])
-        if lane is None:
-            known = self._plain_only and not scope.get("root_path")
-            variant = None if known else self._choose(scope, send)
-        elif scope.get("root_path") or b"%" in (scope.get("raw_path") or b""):
+        if lane is UNKNOWN or root or b"%" in (scope.get("raw_path") or b""):
             variant = self._choose(scope, send)
+            if variant is None:
+                await self.app(scope, receive, send)
+                return
         elif lane.chosen is None:
             variant = lane.apps[lane.chooses_new(_exchange(scope, send))]
         else:
             variant = lane.apps[lane.chosen]
-        if variant is None:
-            await self.app(scope, receive, send)
-            return
         if variant.back is not None and scope["method"] in SAFE:
             await variant.back(scope, receive, send)
             return
@@ -151,11 +153,12 @@ class RolloutMiddleware(Guard):
         if not response.status:
             response.end(None)
 
-    def _choose(self, scope: Scope, send: Send) -> Any:
+    def _choose(self, scope: Scope, send: Send) -> Variant | None:
         """Return the variant that serves the request; ``None`` = no rule is about it."""
         exchange = _exchange(scope, send)
         self._policy.enter(exchange)
-        return exchange.target
+        variant: Variant | None = exchange.target
+        return variant
 
     async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Start and stop both apps; give a websocket to one of them, as its handshake would be."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core.rollout import RolloutGuard, RolloutRule
 from ..core.rollout.lane import Lane
+from ..core.rollout.policy import UNKNOWN
 from ..rollout.assembly import Assembly, RolloutOptions
 from ..rollout.stack import is_url
 from ..rollout.stores import Store
@@ -89,11 +90,8 @@ class RolloutMiddleware(Guard):
         self._proxy: Any = assembly.new if is_url(new) else None
         self._policy = assembly.policy
         self._link = assembly.link
-        # As WSGI has paths: each byte of their UTF-8 is a character.
-        self._plain = {
-            path.encode().decode("latin-1"): lane for path, lane in self._policy.plain.items()
-        }
-        self._plain_only = self._policy.plain_only
+        self._known = self._policy.known
+        self._unknown = self._policy.unknown
         for lane in self._policy.lanes:
             lane.apps = self._variants(lane, options)
 
@@ -119,11 +117,14 @@ class RolloutMiddleware(Guard):
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve one WSGI request."""
+        path = environ.get("PATH_INFO", "")
+        lane = self._known.get(path, self._unknown)
+        plain = path.isascii()  # else each byte of its UTF-8 is a character here
+        if lane is None and plain:
+            return self.app(environ, start_response)
         variant: Variant | None
-        lane = self._plain.get(environ.get("PATH_INFO", ""))
-        if lane is None:
-            variant = None if self._plain_only else self._choose(environ)
-        elif "%" in (environ.get("RAW_URI") or environ.get("REQUEST_URI") or ""):
+        raw = environ.get("RAW_URI") or environ.get("REQUEST_URI") or ""
+        if lane is UNKNOWN or not plain or "%" in raw:
             variant = self._choose(environ)
         elif lane.chosen is None:
             variant = lane.apps[lane.chooses_new(_exchange(environ))]

@@ -20,6 +20,12 @@ Testers = Callable[[Exchange, str], bool | None]
 """Returns whether a request and the name of a rule are a tester's who asks for the new stack
 (``True``) or the old one (``False``); ``None`` = it is nobody's."""
 
+UNKNOWN: Any = object()
+"""Stands for a lane that has to be looked for."""
+
+MOST_PATHS, LONGEST_PATH = 4096, 200
+"""Paths that are remembered, and their characters."""
+
 OLD, TESTER = 0, 2
 """Positions in `Lane.apps`."""
 
@@ -88,14 +94,23 @@ class RolloutPolicy(Policy):
             for path in {lane.rule.path for lane in self.lanes if lane.rule.path is not None}
         }
         """The lanes that may be about a path which some rule names."""
-        self.plain: Mapping[str, Lane] = {
+        self._named = {
             path: lanes[0]
             for path, lanes in self.exact.items()
             if testers is None and lanes[0].plain
         }
-        """The lanes that are about a path whatever else the request says; see `Lane.chosen`."""
-        self.plain_only = not self.others and self.plain.keys() == self.exact.keys()
-        """Whether no rule is about any other request."""
+        self.known: dict[str, Lane | None] = dict(self._named)
+        """The lanes of paths that tell all by themselves, whatever else a request says; ``None`` =
+        no rule is about it. Such paths are remembered, so that most requests cost one look-up."""
+        self._remembers = (
+            testers is None
+            and bool(self.others)
+            and not any(lane.rule.methods or lane.rule.host for lane in self.lanes)
+        )
+        self.unknown: Any = (
+            None if not self.others and self._named.keys() == self.exact.keys() else UNKNOWN
+        )
+        """What a path is that is not among the `known`: ``None``, too, or a case for `enter`."""
 
     @property
     def shares(self) -> Mapping[str, Share]:
@@ -119,21 +134,38 @@ class RolloutPolicy(Policy):
 
     def enter(self, exchange: Exchange) -> None:
         """Set ``exchange.target`` to what shall serve the request, if a rule is about it."""
+        lane = self._lane(exchange)
+        if lane is None:
+            return
+        raw = exchange.raw_path
+        if raw is not None and not plainly_written(raw):
+            return
+        wish = None if self._testers is None else self._testers(exchange, lane.rule.name)
+        if wish is None:
+            exchange.target = lane.apps[lane.chooses_new(exchange)]
+        else:
+            exchange.target = lane.apps[TESTER if wish else OLD]
+
+    def _lane(self, exchange: Exchange) -> Lane | None:
+        """Return the lane of the first rule that is about a request."""
         path = exchange.path
+        found: Lane | None = self.known.get(path, UNKNOWN)
+        if found is not UNKNOWN:
+            return found
+        found = None
         for lane in self.exact.get(path, self.others):
             rule = lane.rule
-            if rule.path is None or rule.methods or rule.host is not None:
-                host = None if rule.host is None else exchange.header("host")
-                if not rule.matches(path, host, exchange.method):
-                    continue
-            raw = exchange.raw_path
-            if raw is None or plainly_written(raw):
-                wish = None if self._testers is None else self._testers(exchange, rule.name)
-                if wish is None:
-                    exchange.target = lane.apps[lane.chooses_new(exchange)]
-                else:
-                    exchange.target = lane.apps[TESTER if wish else OLD]
-            return
+            host = None if rule.host is None else exchange.header("host")
+            if rule.matches(path, host, exchange.method):
+                found = lane
+                break
+        if self._remembers and len(path) <= LONGEST_PATH:
+            if len(self.known) >= MOST_PATHS + len(self._named):
+                # Clients choose their paths; a full memory starts anew rather than grow.
+                self.known.clear()
+                self.known.update(self._named)
+            self.known[path] = found
+        return found
 
     def snapshot(self) -> RolloutSnapshot:
         """Return the shares in force, and the counts of both variants of each rule."""

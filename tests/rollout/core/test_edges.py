@@ -10,6 +10,7 @@ import pytest
 from resilience_mw import ConfigError, RolloutGuard, RolloutRule
 from resilience_mw.core import RolloutPolicy, Share
 from resilience_mw.core.rollout import lane as lanes
+from resilience_mw.core.rollout import policy as policies
 from resilience_mw.rollout import sign_tester
 from tests.asgi.harness import Exchange, run, scope
 from tests.core.requests import Request
@@ -132,6 +133,51 @@ def test_users_are_remembered_for_a_while(monkeypatch: pytest.MonkeyPatch):
         assert request.target is rule.includes(name)
         assert len(lane._known) <= 10
     assert "x" * 500 not in lane._known
+
+
+def test_paths_are_remembered_for_a_while(monkeypatch: pytest.MonkeyPatch):
+    """Those below a prefix and those that are not; what is forgotten is found again."""
+    monkeypatch.setattr(policies, "MOST_PATHS", 10)
+    rules = [RolloutRule("a", path="/shop/a"), RolloutRule("shop", prefix="/shop", percent=100)]
+    policy = RolloutPolicy(rules, server_name="web-1")
+    for lane in policy.lanes:
+        lane.apps = (f"old {lane.rule.name}", f"new {lane.rule.name}", None)
+    paths = [f"/shop/{number}" for number in range(25)] + [f"/{number}" for number in range(25)]
+    for path in [*paths, *paths, "/shop/a", "/shop/" + "x" * 500, "/shop//a"]:
+        request = Request(path=path)
+        policy.enter(request)
+        if path == "/shop/a":
+            assert request.target == "old a"
+        else:
+            below = path.startswith("/shop/") and "//" not in path
+            assert request.target == ("new shop" if below else None)
+        assert len(policy.known) <= 11
+        assert "/shop/a" in policy.known
+    assert "/shop/" + "x" * 500 not in policy.known
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_remembered_path_is_still_looked_at(driver: Any):
+    """How it was written, and below which mount point, may differ from one to the next."""
+    rules = [RolloutRule("shop", prefix="/shop", percent=100)]
+    app = driver.Middleware(driver.app("old"), new=driver.app("new"), rules=rules)
+    for _ in range(2):
+        assert driver.get(app, "/shop/a").text == "new"
+        assert driver.get(app, "/shop/%61").text == "old"
+        assert driver.get(app, "/a", root="/shop").text == "old"
+        assert driver.get(app, "/shop/a", root="/x").text == "new"
+        assert driver.get(app, "/x/shop/a").text == "old"
+        assert driver.get(app, "/shop/%C3%BC").text == "new"
+        assert driver.get(app, "/%C3%BC").text == "old"
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_bytes_are_no_characters(driver: Any):
+    """WSGI has each byte of a path as a character, which is another path's name."""
+    rules = [RolloutRule("r", path="/ü".encode().decode("latin-1"), percent=100)]
+    app = driver.Middleware(driver.app("old"), new=driver.app("new"), rules=rules)
+    assert driver.get(app, "/%C3%BC").text == "old"
+    assert driver.get(app, "/%C3%83%C2%BC").text == "new"
 
 
 def test_a_policy_tells_its_shares():
