@@ -20,8 +20,9 @@ from dataclasses import dataclass, replace
 from heapq import merge
 
 from benchmarks.filling import ROOT, fill, table
-from resilience_mw.core.rollout.comparison import LOOKS, TESTS, Comparison, RolloutGuard, Verdict
+from resilience_mw.core.rollout.comparison import Comparison, RolloutGuard, Verdict
 from resilience_mw.core.rollout.exact import p_more
+from resilience_mw.core.rollout.look import alpha
 
 PAGE = ROOT / "docs" / "rollout-guard.md"
 
@@ -60,7 +61,7 @@ class Traffic:
 
 
 def events(traffic: Traffic, rng: random.Random) -> Iterator[tuple[float, bool, bool, float]]:
-    """Yield begins (of latency -1) and ends in order: when, whose, failed, latency."""
+    """Yield begins and ends in order: when, whose, failed, and when what ends began, else -1."""
     draw, begins, ends = LATENCIES[traffic.latency], [], []
     at, new_from = START, START + traffic.before
     while (at := at + rng.expovariate(traffic.rate)) < new_from + traffic.seconds:
@@ -70,7 +71,7 @@ def events(traffic: Traffic, rng: random.Random) -> Iterator[tuple[float, bool, 
             continue
         seconds = draw(rng) * (traffic.slower if new else 1.0)
         failed = rng.random() < traffic.fails + traffic.more_fails * new
-        ends.append((at + seconds, new, failed, seconds))
+        ends.append((at + seconds, new, failed, at))
     ends.sort()
     return merge(begins, ends)
 
@@ -79,14 +80,14 @@ def run(
     traffic: Traffic, seed: int, guard: RolloutGuard | None = None
 ) -> tuple[float, Verdict] | None:
     """Return after how many seconds of the new stack the guard trips, and why; ``None`` = not."""
-    running: dict[bool, dict[int, float]] = {False: {}, True: {}}
-    comparison = Comparison(guard or RolloutGuard(), START, lambda new: list(running[new].values()))
-    for at, new, failed, seconds in events(traffic, random.Random(seed)):
-        if seconds < 0.0:
-            running[new][round(at * 1e6)] = at
+    running: dict[bool, set[float]] = {True: set(), False: set()}
+    comparison = Comparison(guard or RolloutGuard(), START, running.__getitem__)
+    for at, new, failed, began in events(traffic, random.Random(seed)):
+        if began < 0.0:
+            running[new].add(at)
         else:
-            running[new].pop(round((at - seconds) * 1e6), None)
-            comparison.record(new, failed, seconds, at)
+            running[new].remove(began)
+            comparison.record(new, failed, at - began, at)
         found = comparison.verdict(at)
         if found is not None:
             return at - START - traffic.before, found
@@ -148,11 +149,10 @@ def seen(runs: int = 20) -> str:
 
 def needed(total: int = 10_000) -> str:
     """Return a table: how many failures trip, if the old stack has none, by the new one's share."""
-    guard, rows = RolloutGuard(), []
-    alpha = (1 - guard.confidence) / (LOOKS * TESTS)
+    least, rows = alpha(RolloutGuard()), []
     for share in (0.01, 0.02, 0.1, 0.25, 0.5):
         new = round(total * share)
-        count = next(n for n in itertools.count(1) if p_more(n, new, 0, total - new) <= alpha)
+        count = next(n for n in itertools.count(1) if p_more(n, new, 0, total - new) <= least)
         rows.append([f"{100 * share:g} %", f"{count}"])
     return table(["share of the new stack", "failures that are no chance"], rows)
 

@@ -12,7 +12,7 @@ class RolloutGuard:
     """What a new stack has to keep to.
 
     It trips where the new stack is worse beyond chance (`confidence`) *and* by more than is
-    tolerated, in failures, in deadlines missed or in latency. Refusals are none of the three.
+    tolerated, in failures, missed deadlines, hangs or latency. Refusals are none of these.
 
     Args:
         window: seconds of traffic that are compared. Where the new stack gets fewer than
@@ -22,7 +22,7 @@ class RolloutGuard:
         confidence: chance that a new stack that is as good as the old one is left alone
             throughout one window, whatever the traffic and however often it is looked at.
         max_error_increase: share of the requests, 0 to 1, by which the new stack may fail (or be
-            late) more often than the old one.
+            late, or hang) more often than the old one.
         max_latency_ratio: the new stack's 95th percentile may be so many times the old one's.
         latency_slack: ... and so many seconds more in any case.
         error_ceiling: share of failures that the new stack may not exceed while nothing is known
@@ -70,12 +70,19 @@ def _check(name: str, rule: str, value: object, right: bool) -> None:
         raise ConfigError(f"guard.{name} must be {rule}, got {value!r:.80}")
 
 
+WORDS = {
+    "errors": "failed",
+    "deadlines": "missed their deadline",
+    "hangs": "took over ten times as long",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """That the new stack is worse, and the figures that say so."""
 
     reason: str
-    """``errors``, ``deadlines`` or ``latency``."""
+    """``errors``, ``deadlines``, ``hangs`` or ``latency``."""
     against: str
     """``old``: the old stack at the same time; ``past``: as it was when it last had this traffic;
     ``limit``: nothing is known of it, and `RolloutGuard.error_ceiling` holds."""
@@ -96,7 +103,7 @@ class Verdict:
             what = "95th percentile"
         else:
             new, old = f"{100 * self.new:.3g} %", f"{100 * self.old:.3g} %"
-            what = "failed" if self.reason == "errors" else "missed their deadline"
+            what = WORDS[self.reason]
         other = {"old": "the old", "past": "the old, earlier,", "limit": "the limit of"}
         samples = f" of {self.old_samples} requests" if self.against != "limit" else ""
         return (
