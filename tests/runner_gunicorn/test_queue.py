@@ -15,6 +15,9 @@ from benchmarks.talk import Answer, Client
 
 from .launch import launch, together
 
+GATELESS = {"backpressure_enabled": "false"}
+"""They wait for longer than our gate would let them."""
+
 
 @pytest.fixture
 def asking() -> Iterator[Callable[[Server, str], Client]]:
@@ -40,7 +43,13 @@ def _answer(client: Client) -> Answer:
 def test_they_are_served(workers, asking, serve: Callable[[Server], Server]):
     """All workers are busy and a queue stands: closing the last listener would reset it."""
     server = serve(
-        launch("sync", workers=workers, runner_drain_delay="0.2", runner_shutdown_timeout="8")
+        launch(
+            "sync",
+            workers=workers,
+            **GATELESS,
+            runner_drain_delay="0.2",
+            runner_shutdown_timeout="8",
+        )
     )
     busy = [asking(server, "/sleep/1") for _ in range(workers)]
     waiting = [asking(server, "/sleep/0.2") for _ in range(5)]
@@ -56,7 +65,9 @@ def test_they_are_served(workers, asking, serve: Callable[[Server], Server]):
 
 def test_they_are_served_within_the_time_there_is(asking, serve: Callable[[Server], Server]):
     """Then the one in service is answered 503, and the process ends with code 1."""
-    server = serve(launch("sync", runner_drain_delay="0", runner_shutdown_timeout="1.5"))
+    server = serve(
+        launch("sync", **GATELESS, runner_drain_delay="0", runner_shutdown_timeout="1.5")
+    )
     first, second, *rest = [asking(server, "/sleep/1") for _ in range(6)]
     told = time.monotonic()
     server.signal(signal.SIGTERM)
@@ -71,7 +82,9 @@ def test_they_are_served_within_the_time_there_is(asking, serve: Callable[[Serve
 
 def test_new_ones_are_refused_while_a_long_request_ends(asking, serve: Callable[[Server], Server]):
     """An empty queue is closed at once, so that nobody gets into it for nothing."""
-    server = serve(launch("sync", runner_drain_delay="0.2", runner_shutdown_timeout="8"))
+    server = serve(
+        launch("sync", **GATELESS, runner_drain_delay="0.2", runner_shutdown_timeout="8")
+    )
     running = asking(server, "/sleep/3")
     server.signal(signal.SIGTERM)
     time.sleep(1.0)

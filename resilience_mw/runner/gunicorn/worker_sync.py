@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...signals.tcp import accept_queue
 from ...types import Environ, StartResponse, WSGIApp
+from .shared import FORCED
 from .wsgi_base import WSGIAdapted
 
 PERIOD = 0.1
@@ -78,6 +79,8 @@ class SyncMixin(WSGIAdapted):
     def _tick(self, sig: int, frame: Any) -> None:
         if time.monotonic() >= self._until:
             self.give_up()
+            if self.shared.stopping and self._awaited():
+                self.shared.note(self.age, FORCED)  # they are reset
             raise SystemExit(0)
         # The loop that would close them comes round only after this request, which does not need
         # them any more: Gunicorn has looked at them before it called the app.
