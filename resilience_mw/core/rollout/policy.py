@@ -94,10 +94,9 @@ class RolloutPolicy(Policy):
             for path in {lane.rule.path for lane in self.lanes if lane.rule.path is not None}
         }
         """The lanes that may be about a path which some rule names."""
-        self._named = {
-            path: lanes[0]
+        self._named: dict[str, Lane | None] = {
+            path: lanes[0] if testers is None and lanes[0].plain else UNKNOWN
             for path, lanes in self.exact.items()
-            if testers is None and lanes[0].plain
         }
         self.known: dict[str, Lane | None] = dict(self._named)
         """The lanes of paths that tell all by themselves, whatever else a request says; ``None`` =
@@ -107,9 +106,7 @@ class RolloutPolicy(Policy):
             and bool(self.others)
             and not any(lane.rule.methods or lane.rule.host for lane in self.lanes)
         )
-        self.unknown: Any = (
-            None if not self.others and self._named.keys() == self.exact.keys() else UNKNOWN
-        )
+        self.unknown: Any = UNKNOWN if self.others else None
         """What a path is that is not among the `known`: ``None``, too, or a case for `enter`."""
 
     @property
