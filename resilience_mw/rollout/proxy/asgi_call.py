@@ -166,7 +166,7 @@ class Call:
         async with contextlib.aclosing(body) as chunks:
             async for chunk in chunks:
                 await self.send({"type": "http.response.body", "body": chunk, "more_body": True})
-        if has_leftovers(response.stream):
+        if has_leftovers(response.stream._stream):
             await response.extensions["network_stream"].aclose()
         await self.send({"type": "http.response.body", "body": b""})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def has_leftovers(stream: Any) -> bool:
+def has_leftovers(connection: Any) -> bool:
     """Return whether more bytes came with a response than belong to it.
 
     httpcore would read them as the response to the next request, which may be another client's:
@@ -13,10 +13,10 @@ def has_leftovers(stream: Any) -> bool:
     not found, the answer is yes, since a new connection for each request is slow but safe.
 
     Args:
-        stream: of a response that has been read to its end, and is not closed yet.
+        connection: whose response has been read to its end, and is not closed yet.
     """
     try:
-        data, _ = stream._stream._connection._h11_state.trailing_data
+        data, _ = connection._connection._h11_state.trailing_data
     except AttributeError:
         return True
     return bool(data)

@@ -12,6 +12,7 @@ from .errors import ClientGone, UpstreamLost
 from .failures import FAILURES, words
 from .headers import Framing
 from .leftovers import has_leftovers
+from .wsgi_pool import Pool
 
 CHUNK = 65_536
 
@@ -46,11 +47,25 @@ class ResponseBody:
     """The response's body as a WSGI server reads it.
 
     Closing it early ends the request to the upstream.
+
+    Args:
+        url: the upstream's, for error messages.
+        response: its response.
+        connection: on which that comes.
+        pool: where the connection goes in the end.
     """
 
-    def __init__(self, url: str, response: httpcore.Response) -> None:
+    def __init__(
+        self,
+        url: str,
+        response: httpcore.Response,
+        connection: httpcore.HTTPConnection,
+        pool: Pool,
+    ) -> None:
         self._url = url
-        self._response = response
+        self.response = response
+        self._connection = connection
+        self._pool: Pool | None = pool
         self._chunks = response.iter_stream()
 
     def __iter__(self) -> ResponseBody:
@@ -60,8 +75,8 @@ class ResponseBody:
         try:
             return next(self._chunks)
         except StopIteration:
-            if has_leftovers(self._response.stream):
-                self._response.extensions["network_stream"].close()
+            if has_leftovers(self._connection):
+                self.response.extensions["network_stream"].close()
             self.close()
             raise
         except ClientGone:
@@ -72,4 +87,13 @@ class ResponseBody:
 
     def close(self) -> None:
         """Give the connection back, or close it if the response has not been read to its end."""
-        self._response.close()
+        pool, self._pool = self._pool, None
+        if pool is None:
+            return
+        try:
+            self.response.close()
+        finally:
+            pool.give(self._connection)
+
+    def __del__(self) -> None:
+        self.close()  # some servers forget to

@@ -32,7 +32,7 @@ from .incoming import SAFE, Incoming, check, to
 from .reach import Reach
 from .upstream import Options, upstream
 from .wsgi_body import RequestBody, ResponseBody
-from .wsgi_pool import Pool
+from .wsgi_pool import Pools
 from .wsgi_stream import Patience
 
 
@@ -42,7 +42,7 @@ class WSGIProxy:
     def __init__(self, url: str, **options: Unpack[Options]) -> None:
         self.upstream = upstream(url, **options)
         self.reach = Reach(self.upstream.url)
-        self.pool = Pool(self.upstream)
+        self.pools = Pools(self.upstream)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve one WSGI request."""
@@ -62,23 +62,23 @@ class WSGIProxy:
         result = self._exchange(request.method, target, head, framing, environ)
         if isinstance(result, Reply):
             return answer(result, environ, start_response)
-        body = ResponseBody(self.upstream.url, result)
+        response = result.response
         try:
             start_response(
-                f"{result.status} {_phrase(result.status)}",
+                f"{response.status} {_phrase(response.status)}",
                 [
                     (name.decode("latin-1"), value.decode("latin-1"))
-                    for name, value in response_fields(result.headers)
+                    for name, value in response_fields(response.headers)
                 ],
             )
         except BaseException:
-            body.close()
+            result.close()
             raise
-        return body
+        return result
 
     def close(self) -> None:
-        """Close the connections that this process has open."""
-        self.pool.close()
+        """Close the connections that this process has open and does not use."""
+        self.pools.current().close()
 
     def _exchange(
         self,
@@ -87,7 +87,7 @@ class WSGIProxy:
         head: list[tuple[bytes, bytes]],
         framing: Framing,
         environ: Environ,
-    ) -> httpcore.Response | Reply:
+    ) -> ResponseBody | Reply:
         """Send the request; return the response as soon as its head is there."""
         options = self.upstream
         left = remaining()
@@ -100,7 +100,6 @@ class WSGIProxy:
         write = min(idle, left)
         connect = min(options.connect_timeout, left)
         timeouts: dict[str, float | None] = {
-            "pool": connect,
             "connect": connect,
             "write": None if write == math.inf else write,
         }
@@ -119,8 +118,14 @@ class WSGIProxy:
         )
         # If the upstream takes no more of the body, its answer is read at once.
         sent_all()
+        pool = self.pools.current()
         try:
-            response = self.pool.current().handle_request(request)
+            connection = pool.take(connect)
+            try:
+                response = connection.handle_request(request)
+            except BaseException:
+                pool.give(connection)
+                raise
         except ClientGone:
             return BAD_REQUEST  # to nobody, but WSGI has no other way to end
         except FAILURES as error:
@@ -129,7 +134,7 @@ class WSGIProxy:
             return self._unreachable(method, reply_for(error), words(error))
         self.reach.answered()
         timeouts["read"] = Patience(idle, math.inf, gone)
-        return response
+        return ResponseBody(options.url, response, connection, pool)
 
     def _unreachable(self, method: str, reply: Reply, why: str) -> Reply:
         if self.upstream.raises and method in SAFE and reply.status >= 500:
