@@ -104,7 +104,7 @@ class Assembly:
             testers=testers,
             guard=RolloutGuard() if guard is True else guard or None,
             now=time.monotonic(),
-            tripped=lambda rule, verdict: self.link.take_back(rule, verdict),
+            tell=lambda rule, why: self.link.take_back(rule, why),
         )
         self.link = StoreLink(
             self.policy, None if options.store is None else open_store(options.store)

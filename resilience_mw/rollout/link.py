@@ -45,8 +45,13 @@ class StoreLink:
         if follower is not None:
             follower.close()
 
-    def take_back(self, rule: RolloutRule, verdict: Verdict) -> None:
-        """Hold a rule at 0, here and on every server; returns at once."""
+    def take_back(self, rule: RolloutRule, verdict: Verdict | Exception) -> None:
+        """Hold a rule at 0 on every server, and return at once; or say that its guard failed."""
+        if isinstance(verdict, Exception):
+            logger.error(
+                "rollout rule %s: its guard failed, and is off", rule.name, exc_info=verdict
+            )
+            return
         logger.warning("rollout rule %s: taken back to 0 and held: %s", rule.name, verdict)
         if self._follower is not None:
             self._follower.submit(rule.name, 0.0, held=True, who="guard", why=str(verdict))

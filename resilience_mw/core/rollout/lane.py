@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from random import random
 from typing import Any
 
@@ -19,8 +20,8 @@ MOST_KEYS, LONGEST_KEY = 4096, 200
 """Users whose places are remembered, and characters of what names them: a hash costs more than all
 the rest of a decision."""
 
-Trip = Callable[["Lane", Verdict], object]
-"""Told that the new stack of a lane has been found to be worse."""
+Tell = Callable[[RolloutRule, Verdict | Exception], object]
+"""Told that the new stack of a rule is worse, or why nobody can know any more."""
 
 
 class Lane:
@@ -32,7 +33,7 @@ class Lane:
         address: finds the address of a client, in rules that go by users.
         guard: what the new stack has to keep to; ``None`` = nothing takes it back.
         now: monotonic seconds.
-        trip: told when it does not; the lane is held by then.
+        tell: told when it does not, and the lane is held by then; or what the guard itself died of.
     """
 
     __slots__ = (
@@ -42,7 +43,7 @@ class Lane:
         "_known",
         "_place",
         "_places",
-        "_trip",
+        "_tell",
         "apps",
         "chosen",
         "new",
@@ -60,10 +61,10 @@ class Lane:
         address: Key,
         guard: RolloutGuard | None,
         now: float,
-        trip: Trip,
+        tell: Tell,
     ) -> None:
         self.rule = rule
-        self._trip = trip
+        self._tell = tell
         self._cleared = False
         self._comparison = None if guard is None else Comparison(guard, now, self._running)
         self.old = Meter(False, self._comparison, self._look)
@@ -129,12 +130,19 @@ class Lane:
         if self._cleared:
             self._cleared = False
             comparison.restart()
-        verdict = comparison.verdict(now)
+        try:
+            verdict = comparison.verdict(now)
+        except Exception as error:
+            # A request asks, which must not fail for it.
+            self._comparison = None
+            self.old.look_at = self.new.look_at = inf
+            self._tell(self.rule, error)
+            return
         self.old.look_at = self.new.look_at = comparison.edge
         if verdict is not None and self._places:
             # Here at once; everywhere else as soon as whoever is told has told the store.
-            self._trip(self, verdict)
             self.apply(Share(0.0, held=True))
+            self._tell(self.rule, verdict)
 
     def _running(self, new: bool) -> list[float]:
         """Return when the requests began that one of the stacks has not answered yet."""

@@ -8,9 +8,9 @@ from typing import Any
 from ...exceptions import ConfigError
 from ..exchange import Exchange
 from ..policy import Policy
-from .comparison import RolloutGuard, Verdict
+from .comparison import RolloutGuard
 from .keys import Key
-from .lane import Lane
+from .lane import Lane, Tell
 from .paths import plainly_written
 from .rule import RolloutRule
 from .share import Share
@@ -29,8 +29,6 @@ MOST_PATHS, LONGEST_PATH = 4096, 200
 OLD, TESTER = 0, 2
 """Positions in `Lane.apps`."""
 
-Tripped = Callable[[RolloutRule, Verdict], object]
-
 
 class RolloutPolicy(Policy):
     """Sends a share of some requests to a new stack.
@@ -45,8 +43,8 @@ class RolloutPolicy(Policy):
         testers: tells who may choose.
         guard: what a new stack has to keep to; ``None`` = nothing takes it back by itself.
         now: monotonic seconds.
-        tripped: told of a rule whose new stack has been found to be worse, and why; its share
-            here is 0 by then.
+        tell: told of a rule whose new stack is worse, and why, its share being 0 here by then; or
+            of one whose guard has failed, and how.
 
     Raises:
         ConfigError: there is no rule, something in ``rules`` is none, or two have one name.
@@ -68,14 +66,13 @@ class RolloutPolicy(Policy):
         testers: Testers | None = None,
         guard: RolloutGuard | None = None,
         now: float = 0.0,
-        tripped: Tripped | None = None,
+        tell: Tell = lambda rule, why: None,
     ) -> None:
         _check(rules)
         self.server_name = server_name
         self.synced = True
         """Whether the shares are known; see `shut`."""
         self._testers = testers
-        self._tripped = tripped
         self.lanes = tuple(
             Lane(
                 rule,
@@ -83,7 +80,7 @@ class RolloutPolicy(Policy):
                 address=address,
                 guard=guard,
                 now=now,
-                trip=self._trip,
+                tell=tell,
             )
             for rule in rules
         )
@@ -171,10 +168,6 @@ class RolloutPolicy(Policy):
             synced=self.synced,
             rules=tuple(lane.snapshot() for lane in self.lanes),
         )
-
-    def _trip(self, lane: Lane, verdict: Verdict) -> None:
-        if self._tripped is not None:
-            self._tripped(lane.rule, verdict)
 
 
 def _check(rules: Any) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from resilience_mw import RolloutGuard, RolloutRule
 from resilience_mw.core import Share
+from resilience_mw.core.rollout.comparison import Comparison
 from resilience_mw.rollout.stores import open_store
 from tests.asgi.harness import Exchange, Holding, hello, run, scope
 
@@ -154,6 +155,27 @@ def test_a_stack_that_hangs_is_taken_back_without_an_answer():
 
     run(main())
     assert rule_of(app).held
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_guard_that_fails_costs_no_request(
+    driver: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """It is off from then on, and the log says so once."""
+
+    def failing(self: Any, now: float) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(Comparison, "verdict", failing)
+    app = driver.Middleware(
+        driver.app("old"), new=driver.app("new"), rules=RULES, guard=RolloutGuard(window=0.02)
+    )
+    for _ in range(20):
+        time.sleep(0.002)
+        assert driver.get(app, "/a").status == 200
+    (record,) = [r for r in caplog.records if "guard failed" in r.getMessage()]
+    assert record.exc_info is not None
+    assert not rule_of(app).held
 
 
 def test_threads_lose_no_count():
