@@ -27,6 +27,7 @@ from ...context import remaining
 from ...core.exchange import Reply
 from ...types import Receive, Scope, Send
 from .asgi_body import RequestBody
+from .asgi_pool import Pool
 from .asgi_stream import LAST_CHUNK, Stream
 from .asgi_waits import Waits, calling
 from .errors import BAD_REQUEST, NO_CONNECTION, ClientGone, UpstreamLost, UpstreamUnreachable
@@ -98,23 +99,16 @@ class Call:
     async def _exchange(self, request: httpcore.Request) -> Reply | None:
         """Return what to answer, or ``None`` if the upstream has answered or nobody listens."""
         pool = self.proxy.pools.current()
-        response = None
         failure: Exception | None = None
         with self.cancel:
             try:
                 if not await self._slot(pool.slots):
                     return self._unreachable(NO_CONNECTION, "all connections are taken")
                 try:
-                    response = await self._begin(pool.http, request)
-                    self.proxy.reach.answered()
-                    await self._answer(response)
+                    await self._use(pool, request)
                     return None
                 finally:
-                    try:
-                        if response is not None:
-                            await response.aclose()
-                    finally:
-                        pool.slots.release()
+                    pool.slots.release()
             except (ClientGone, OSError):  # OSError: what servers raise when we send to nobody
                 self.gone = True
             except FAILURES as error:
@@ -127,19 +121,22 @@ class Call:
             self.proxy.reach.failed(words(failure))
         return self._unreachable(reply_for(failure), words(failure))
 
-    async def _begin(
-        self, http: httpcore.AsyncConnectionPool, request: httpcore.Request
-    ) -> httpcore.Response:
+    async def _use(self, pool: Pool, request: httpcore.Request) -> None:
+        """Have the request answered on one connection."""
+        connection = await pool.take()
+        response: httpcore.Response | None = None
         calling.set(self.waits)
         try:
             with anyio.CancelScope(shield=True):
-                response = await http.handle_async_request(request)
-        except asyncio.CancelledError:
-            # Not even a shield keeps off who cancels a task as such.
-            if self.waits.stream is not None:
-                self.waits.stream.abort()
-            raise
-        return response
+                answer = response = await connection.handle_async_request(request)
+            self.proxy.reach.answered()
+            await self._answer(answer, connection)
+        finally:
+            try:
+                if response is not None:
+                    await response.aclose()
+            finally:
+                pool.give(connection, self.waits.stream)
 
     async def _slot(self, slots: anyio.Semaphore) -> bool:
         with contextlib.suppress(anyio.WouldBlock):
@@ -151,7 +148,9 @@ class Call:
             return True
         return False
 
-    async def _answer(self, response: httpcore.Response) -> None:
+    async def _answer(
+        self, response: httpcore.Response, connection: httpcore.AsyncHTTPConnection
+    ) -> None:
         self.waits.deadline = math.inf
         self.timeouts["read"] = self.upstream.idle_timeout
         self.started = True
@@ -166,7 +165,7 @@ class Call:
         async with contextlib.aclosing(body) as chunks:
             async for chunk in chunks:
                 await self.send({"type": "http.response.body", "body": chunk, "more_body": True})
-        if has_leftovers(response.stream._stream):
+        if has_leftovers(connection):
             await response.extensions["network_stream"].aclose()
         await self.send({"type": "http.response.body", "body": b""})
 

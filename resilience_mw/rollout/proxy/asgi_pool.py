@@ -1,34 +1,65 @@
-"""The connections of an ASGI proxy: a pool for each event loop."""
+"""The connections of an ASGI proxy: a pool for each event loop.
+
+httpcore's own pool is not used: a request that is cancelled in the moment in which it is given a
+new connection leaves that connection in the pool, never used and never removed.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import weakref
+from collections import deque
 
 import anyio
 import httpcore
 
-from .asgi_stream import Network
+from .asgi_stream import Network, Stream
 from .upstream import Upstream
 
 
 class Pool:
-    """The connections that one event loop has open.
-
-    httpcore's own limit is not used: a request that is cancelled in the moment in which it is given
-    a new connection would leave that connection in the pool, never opened and never removed.
-    """
+    """The connections of one event loop, of which each is used by one request at a time."""
 
     def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+        self._origin = httpcore.Origin(upstream.scheme, upstream.host, upstream.port)
+        self._network = Network()
         self.slots = anyio.Semaphore(upstream.max_connections)
-        self.http = httpcore.AsyncConnectionPool(
-            ssl_context=upstream.verify,
-            max_connections=None,
-            max_keepalive_connections=None,
-            keepalive_expiry=upstream.keep_alive,
-            network_backend=Network(),
+        """Taken before a connection, and released after it."""
+        self.idle: deque[httpcore.AsyncHTTPConnection] = deque()
+        """The last used at the right: those at the left expire."""
+
+    async def take(self) -> httpcore.AsyncHTTPConnection:
+        """Return a connection, which may not be open yet."""
+        while self.idle:
+            connection = self.idle.pop()
+            if not connection.has_expired():
+                return connection
+            await connection.aclose()
+        return httpcore.AsyncHTTPConnection(
+            self._origin,
+            ssl_context=self._upstream.verify,
+            keepalive_expiry=self._upstream.keep_alive,
+            network_backend=self._network,
         )
+
+    def give(self, connection: httpcore.AsyncHTTPConnection, stream: Stream | None) -> None:
+        """Take a connection back; it is closed unless another request may use it.
+
+        Args:
+            connection: what `take` has returned.
+            stream: its network stream, if it has come so far.
+        """
+        if connection.is_idle() and not connection.has_expired():
+            self.idle.append(connection)
+        elif stream is not None:
+            stream.abort()
+
+    async def aclose(self) -> None:
+        """Close the connections that nobody uses."""
+        while self.idle:
+            await self.idle.pop().aclose()
 
 
 class Pools:
@@ -53,7 +84,5 @@ class Pools:
         return pool
 
     async def aclose(self) -> None:
-        """Close the running loop's pool."""
-        pool = self._pools.pop(asyncio.get_running_loop(), None)
-        if pool is not None and self._pid == os.getpid():
-            await pool.http.aclose()
+        """Close the unused connections of the running loop."""
+        await self.current().aclose()

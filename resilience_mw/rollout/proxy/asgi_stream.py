@@ -239,6 +239,7 @@ class Network(httpcore.AsyncNetworkBackend):
         work = loop.create_connection(Stream, host, port)
         with _failing():
             _, stream = await calling.get().wait(work, timeout, httpcore.ConnectTimeout)
+        calling.get().stream = stream
         return stream
 
 

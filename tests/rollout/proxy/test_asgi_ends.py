@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import Any
 
+import psutil
 import pytest
 
 from resilience_mw.asgi import DeadlineMiddleware
@@ -80,23 +81,33 @@ def test_a_client_that_reads_slowly_and_leaves_ends_the_upstream_call(upstream, 
     through(upstream.url, main)
 
 
-def test_leaving_clients_use_up_no_connections(upstream):
-    """Hundreds that leave at any moment, through two connections; then one is answered."""
+@pytest.mark.parametrize("loop", LOOPS)
+def test_leaving_clients_use_up_no_connections(upstream, loop):
+    """Hundreds that leave, or are cancelled, at any moment, through two connections."""
 
-    async def main(app: ASGIProxy) -> None:
+    async def main() -> None:
+        app = proxy(upstream.url, max_connections=2)
+        assert (await Exchange(scope("/echo")).through(app)).status == 200
+        await app.aclose()
+        before = psutil.Process().num_fds()
         for turns in range(60):
             exchanges = [Exchange(scope("/hang")) for _ in range(4)]
             calls = [exchange.start(app) for exchange in exchanges]
             for _ in range(turns):
                 await asyncio.sleep(0)
-            for exchange in exchanges:
-                exchange.gone.set()
+            for number, (exchange, call) in enumerate(zip(exchanges, calls, strict=True)):
+                if (turns + number) % 3 != 1:
+                    exchange.gone.set()
+                if (turns + number) % 3 != 0:
+                    call.cancel()
             await asyncio.wait(calls)
-        assert app.pools.current().http.connections == []
-        last = await Exchange(scope("/echo")).through(app)
-        assert last.status == 200
+        assert not app.pools.current().idle
+        assert app.pools.current().slots.value == 2
+        await until(lambda: psutil.Process().num_fds() <= before)
+        assert (await Exchange(scope("/echo")).through(app)).status == 200
+        await app.aclose()
 
-    through(upstream.url, main, max_connections=2)
+    run(main(), loop)
 
 
 @pytest.mark.parametrize("loop", LOOPS)

@@ -41,7 +41,8 @@ def test_answers_are_not_mixed_up_under_asgi(upstream, loop):
         app = asgi_proxy(upstream.url, max_connections=6, connect_timeout=8)
         answered = await asyncio.gather(*(ask(app, number) for number in range(300)))
         assert 100 < sum(answered) <= 300
-        assert len(app.pools.current().http.connections) <= 6
+        assert len(app.pools.current().idle) <= 6
+        assert app.pools.current().slots.value == 6
         last = [await ask(app, number) for number in range(20)]
         assert any(last)
         await app.aclose()
