@@ -35,7 +35,7 @@ MATTERS = 0.01
 """Chance at which an excess over what is tolerated would be no excess."""
 TAIL = 0.05
 """Share of the requests beyond the percentile that is compared."""
-FAR, LONG = 10.0, 1.0
+FAR, LONG = 10.0, 0.5
 """A request hangs after so many times the percentile, and so many seconds."""
 PLENTY = 5
 """The old stack's requests in the window are many, if so many times those of the new one."""

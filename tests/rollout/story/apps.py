@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import os
+from pathlib import Path
 from typing import Any
 
-from resilience_mw import RolloutRule
-from resilience_mw.asgi import RolloutMiddleware
+from resilience_mw import RolloutGuard, RolloutRule
+from resilience_mw.asgi import DeadlineMiddleware, RolloutMiddleware
 from resilience_mw.rollout.proxy.asgi import proxy
 from resilience_mw.rollout.proxy.wsgi import proxy as wsgi_proxy
+from resilience_mw.wsgi import DeadlineMiddleware as WSGIDeadlineMiddleware
 from resilience_mw.wsgi import RolloutMiddleware as WSGIRolloutMiddleware
 
 RULES = [
@@ -21,22 +25,37 @@ OPTIONS: dict[str, Any] = {
     "rules": RULES,
     "server_name": SERVER or None,
     "store": os.environ.get("STORE"),
+    "guard": RolloutGuard(window=float(os.environ.get("WINDOW", "30"))),
 }
+DEADLINE = 2.0
+TROUBLE = Path(os.environ.get("TROUBLE", os.devnull))
+"""What is in this file ails the stack: nothing, ``fails``, ``slow`` or ``hangs``."""
+numbers = itertools.count()
+
+
+def what_ails() -> str:
+    """Return the trouble of this moment."""
+    return TROUBLE.read_text()
 
 
 async def stack(scope: Any, receive: Any, send: Any) -> None:
-    """Answer the name of this stack: a page."""
+    """Answer the name of this stack: a page that takes 20 ms to be made."""
     if scope["type"] != "http":
         return
+    trouble = what_ails()
+    await asyncio.sleep({"slow": 0.04, "hangs": 8.0}.get(trouble, 0.02))
+    status = 500 if trouble == "fails" and next(numbers) % 4 == 0 else 200
     body = os.environ["STACK"].encode()
     headers = [(b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
 def asgi_server() -> Any:
     """Return the app of one server, which says its name in each answer."""
-    app = RolloutMiddleware(proxy(os.environ["OLD"]), **OPTIONS)
+    app = DeadlineMiddleware(
+        RolloutMiddleware(proxy(os.environ["OLD"]), **OPTIONS), timeout=DEADLINE
+    )
 
     async def named(scope: Any, receive: Any, send: Any) -> None:
         async def tell(message: Any) -> None:
@@ -52,7 +71,9 @@ def asgi_server() -> Any:
 
 def wsgi_server() -> Any:
     """Return the same app under WSGI."""
-    app = WSGIRolloutMiddleware(wsgi_proxy(os.environ["OLD"]), **OPTIONS)
+    app = WSGIDeadlineMiddleware(
+        WSGIRolloutMiddleware(wsgi_proxy(os.environ["OLD"]), **OPTIONS), timeout=DEADLINE
+    )
 
     def named(environ: Any, start_response: Any) -> Any:
         def tell(status: str, headers: Any, *exc_info: Any) -> Any:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from benchmarks.process import HOST, ROOT, Server, free_port
 from resilience_mw.core.rollout.hashing import place
+from tests.rollout.redis_server import RedisServer
 
 APPS = "tests.rollout.story.apps:"
 
@@ -35,18 +36,39 @@ def command(interface: str, app: str, port: int) -> list[str]:
 
 
 @contextmanager
-def shop(folder: Path, interface: str, store: str) -> Iterator[Server]:
-    """Start it all at once, and yield nginx when everybody serves."""
+def store_of(kind: str, folder: Path) -> Iterator[str]:
+    """Yield the URL of a store."""
+    if kind == "file":
+        yield f"file:{folder / 'rollout.toml'}"
+    else:
+        with RedisServer() as server:
+            yield server.url
+
+
+@contextmanager
+def shop(
+    folder: Path, interface: str, store: str, *, servers: int = 8, window: float = 30.0
+) -> Iterator[Server]:
+    """Start it all at once, and yield nginx when everybody serves.
+
+    Args:
+        folder: for files; what stands in ``trouble`` there ails the new stack.
+        interface: what the servers run, ``asgi`` or ``wsgi``.
+        store: where the shares are.
+        servers: how many there are.
+        window: of the guard, in seconds.
+    """
+    (folder / "trouble").touch()
     with ExitStack() as stack:
 
         def start(line: Callable[[int], Sequence[str]], **env: str) -> Server:
             port = free_port()
             server = Server(line(port), port, env=env)
             stack.callback(server.stop)
-            servers.append(server)
+            started.append(server)
             return server
 
-        servers: list[Server] = []
+        started: list[Server] = []
         stacks = {
             name: start(
                 lambda port: [
@@ -54,6 +76,7 @@ def shop(folder: Path, interface: str, store: str) -> Iterator[Server]:
                     *("--host", HOST, "--port", str(port), f"{APPS}stack"),
                 ],
                 STACK=name,
+                TROUBLE=str(folder / "trouble") if name == "new" else os.devnull,
             )
             for name in ("old", "new")
         }
@@ -63,11 +86,12 @@ def shop(folder: Path, interface: str, store: str) -> Iterator[Server]:
                 lambda port: command(interface, f"{interface}_server", port),
                 SERVER=name,
                 STORE=store,
+                WINDOW=f"{window:g}",
                 **urls,
             )
-            for name in server_names()
+            for name in server_names()[:servers]
         ]
-        for server in servers:
+        for server in started:
             server.wait_until_serving(60.0)
         conf = folder / "nginx.conf"
         front = start(lambda port: _nginx(folder, conf, port, tiers))

@@ -6,15 +6,12 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-from tests.rollout.redis_server import PROGRAM, RedisServer
+from tests.rollout.redis_server import PROGRAM
 from tests.rollout.story.apps import RULES
-from tests.rollout.story.shop import rollout, server_names, shop
+from tests.rollout.story.shop import rollout, server_names, shop, store_of
 from tests.rollout.story.visitors import USERS, Visit, Visitors
 
 STEPS = [0.0, 2.0, 25.0, 50.0, 100.0]
@@ -24,16 +21,6 @@ SETTLED = 1.3
 """Seconds of traffic after that, in each step."""
 
 slow = pytest.mark.skipif(not os.environ.get("SLOW"), reason="takes half a minute: SLOW=1")
-
-
-@contextmanager
-def store_of(kind: str, folder: Path) -> Iterator[str]:
-    """Yield the URL of a store."""
-    if kind == "file":
-        yield f"file:{folder / 'rollout.toml'}"
-    else:
-        with RedisServer() as server:
-            yield server.url
 
 
 def expected(visit: Visit, percent: float) -> str:

@@ -6,6 +6,7 @@ import http.client
 import random
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -36,10 +37,20 @@ class Visitors:
     Args:
         front: whom they ask.
         rate: requests a second.
+        paths: what they ask for.
+        patience: seconds after which they leave.
     """
 
-    def __init__(self, front: Server, rate: float) -> None:
+    def __init__(
+        self,
+        front: Server,
+        rate: float,
+        paths: Sequence[str] = ("/cart", "/item_collect.htm"),
+        patience: float = 20.0,
+    ) -> None:
         self.visits: list[Visit] = []
+        self._paths = paths
+        self._patience = patience
         self._front = front
         self._pause = THREADS / rate
         self._stop = threading.Event()
@@ -64,11 +75,13 @@ class Visitors:
 
     def _visit(self, seed: int) -> None:
         rng = random.Random(seed)
-        connection = http.client.HTTPConnection(self._front.host, self._front.port, timeout=20)
+        connection = http.client.HTTPConnection(
+            self._front.host, self._front.port, timeout=self._patience
+        )
         due = time.monotonic() + rng.random() * self._pause
         while not self._stop.wait(max(0.0, due - time.monotonic())):
             due += self._pause
-            path = rng.choice(["/cart", "/item_collect.htm"])
+            path = rng.choice(self._paths)
             user = f"user-{rng.randrange(USERS)}"
             began = time.monotonic()
             status, server, stack = 0, "", ""
