@@ -133,6 +133,12 @@ def streams(client: Client, pieces: int) -> str:
     return "whole" if answer.ok and answer.body.count(b"piece") == pieces else said(answer)
 
 
+def readiness(stop: Stop) -> int:
+    """Ask whether it is ready, soon after SIGTERM."""
+    stop.wait(0.25)
+    return get(stop.server, "/readyz").status
+
+
 def refused_at(stop: Stop) -> float:
     """Tell when new connections are refused."""
     while stop.now < DELAY + LATE:
@@ -172,7 +178,7 @@ def test_nobody_fails(name, stopping: Callable[[Server], Stop]):
         reused=lambda: reuses(stop),
         idle=lambda: (idle.wait_closed(DELAY + LATE), stop.now)[1],
         refused=lambda: refused_at(stop),
-        ready=lambda: (stop.wait(0.25), get(stop.server, "/readyz").status)[1],
+        ready=lambda: readiness(stop),
         **{
             f"idle {moment}": lambda client=client, moment=moment: asks_at(stop, client, moment)
             for client, moment in zip(asking, MOMENTS, strict=True)
@@ -232,7 +238,7 @@ def test_nobody_fails_on_sync_workers(stopping: Callable[[Server], Stop]):
         body=lambda: drips(stop, body),
         reused=lambda: reuses(stop),
         refused=lambda: refused_at(stop),
-        ready=lambda: (stop.wait(0.25), get(stop.server, "/readyz").status)[1],
+        ready=lambda: readiness(stop),
         exit_code=lambda: (stop.server.wait(30), stop.now),
     )
     assert (seen["running"], seen["stream"]) == (SERVED, "whole")
