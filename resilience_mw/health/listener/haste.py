@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import sys
 
-LONG = 0.008
-"""Seconds: an interval and a half, so that one thread that computes changes nothing."""
+LONG = 0.02
+"""Seconds: four intervals, so that one thread that computes, or a few, change nothing. Shorter
+turns cost those that compute some of their speed."""
 
-SOON = 0.002
-"""Seconds: as little as only an interpreter that is nearly idle makes us wait."""
+SOON = 0.004
+"""Seconds: as little as only few threads make us wait."""
 
 SHORT = 0.001
 """Seconds of a shorter interval."""

@@ -43,7 +43,7 @@ def test_it_is_set_back_after_a_calm_while():
     haste.waited(1.0)
     for _ in range(CALM - 1):
         haste.waited(0.0)
-    haste.waited(SOON)
+    haste.waited(SOON + 0.001)
     assert is_short()
     for _ in range(CALM):
         haste.waited(0.0)
