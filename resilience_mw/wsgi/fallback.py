@@ -14,6 +14,7 @@ from ..types import Environ, StartResponse, WSGIApp
 from .exchange import answer
 from .section import Section
 from .variants import Variant, begin, labelled
+from .watch import Watch
 
 
 class FallbackVariant(Variant):
@@ -24,6 +25,7 @@ class FallbackVariant(Variant):
         meter: counts how it goes.
         label: a response header that names the new variant, or ``None``.
         section: the lock under which counts change.
+        watch: looks at the guard.
         old: the old app.
         old_label: the header that names the old variant, or ``None``.
         name: of the rule.
@@ -35,12 +37,13 @@ class FallbackVariant(Variant):
         meter: Meter,
         label: tuple[str, str] | None,
         section: Section,
+        watch: Watch,
         *,
         old: WSGIApp,
         old_label: tuple[str, str] | None,
         name: str,
     ) -> None:
-        super().__init__(app, meter, label, section)
+        super().__init__(app, meter, label, section, watch)
         self._old = old
         self._old_label = old_label
         self._notice = Notice(name)

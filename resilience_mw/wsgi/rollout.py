@@ -16,6 +16,7 @@ from .exchange import WSGIExchange
 from .fallback import FallbackVariant
 from .guard import Guard
 from .variants import Variant
+from .watch import Watch
 
 
 class RolloutMiddleware(Guard):
@@ -101,18 +102,19 @@ class RolloutMiddleware(Guard):
             None if name is None else (name, variant) for variant in ("old", "new")
         )
         section = self._section
-        old = Variant(self.app, lane.old, old_label, section)
+        watch = Watch((lane.old, lane.new), section)
+        old = Variant(self.app, lane.old, old_label, section, watch)
         if not options.fallback:
             return (
                 old,
-                Variant(self.new, lane.new, new_label, section),
-                Variant(self.new, lane.testers, new_label, section),
+                Variant(self.new, lane.new, new_label, section, watch),
+                Variant(self.new, lane.testers, new_label, section, watch),
             )
         back: dict[str, Any] = {"old": self.app, "old_label": old_label, "name": lane.rule.name}
         return (
             old,
-            FallbackVariant(self.new, lane.new, new_label, section, **back),
-            FallbackVariant(self.new, lane.testers, new_label, section, **back),
+            FallbackVariant(self.new, lane.new, new_label, section, watch, **back),
+            FallbackVariant(self.new, lane.testers, new_label, section, watch, **back),
         )
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:

@@ -12,6 +12,7 @@ from ..core.exchange import KEY, Exchange
 from ..core.rollout.meter import Meter
 from ..types import Environ, StartResponse, WSGIApp
 from .section import Section
+from .watch import Watch
 
 _CODES = {f"{status.value} {status.phrase}": status.value for status in HTTPStatus}
 """The codes of the usual status lines: to look one up costs a third of reading it."""
@@ -25,15 +26,22 @@ class Variant:
         meter: counts how it goes.
         label: a response header that names the variant, or ``None``.
         section: the lock under which counts change.
+        watch: looks at the guard.
     """
 
     def __init__(
-        self, app: WSGIApp, meter: Meter, label: tuple[str, str] | None, section: Section
+        self,
+        app: WSGIApp,
+        meter: Meter,
+        label: tuple[str, str] | None,
+        section: Section,
+        watch: Watch,
     ) -> None:
         self.app = app
         self.meter = meter
         self.label = label
         self.section = section
+        self.watch = watch
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve one WSGI request."""
@@ -47,7 +55,7 @@ class Variant:
         if meter.running is not None:
             meter.running.add(response)
             if now >= meter.look_at:
-                self.section.soon(partial(meter.look, now))
+                self.watch.look(meter, now)
         try:
             iterable = self.app(environ, response.start)
         except BaseException:
@@ -69,7 +77,7 @@ def begin(variant: Variant, environ: Environ, start_response: StartResponse) -> 
     if meter.running is not None:
         meter.running.add(response)
         if now >= meter.look_at:
-            variant.section.soon(partial(meter.look, now))
+            variant.watch.look(meter, now)
     return response
 
 

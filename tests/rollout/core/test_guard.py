@@ -20,6 +20,7 @@ from tests.asgi.harness import Exchange, Holding, hello, run, scope
 from .drivers import ASGI, DRIVERS, WSGI, rule_of
 
 RULES = [RolloutRule("r", path="/a", percent=50, by="request")]
+PATIENCE = 10.0
 GUARD = RolloutGuard(window=5.0, min_samples=20)
 
 
@@ -155,6 +156,39 @@ def test_a_stack_that_hangs_is_taken_back_without_an_answer():
 
     run(main())
     assert rule_of(app).held
+
+
+def test_threads_that_all_hang_are_seen_by_one_that_does_not():
+    """Nobody comes any more, and the rule is taken back all the same; then the watch ends."""
+    go = threading.Event()
+
+    def new(environ: Any, start_response: Any) -> Any:
+        go.wait(PATIENCE)
+        return WSGI.app("new")(environ, start_response)
+
+    app: Any = WSGI.Middleware(
+        WSGI.app("old"),
+        new=new,
+        rules=[RolloutRule("r", path="/a")],
+        guard=RolloutGuard(window=1.0, min_samples=8),
+    )
+    for _ in range(100):
+        WSGI.get(app, "/a")
+    app.policies[0].shares = {"r": Share(100)}
+    time.sleep(0.06)  # the next one begins a new part of the window
+    threads = [threading.Thread(target=WSGI.get, args=(app, "/a")) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + PATIENCE
+    while not rule_of(app).held:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    go.set()
+    for thread in threads:
+        thread.join()
+    while any(t.name == "resilience_mw.rollout.watch" for t in threading.enumerate()):
+        assert time.monotonic() < deadline + PATIENCE
+        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
