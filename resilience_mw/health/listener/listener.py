@@ -17,7 +17,6 @@ from .answerer import Answerer, listen
 from .board import Board, Slot
 from .group import Group
 from .haste import Haste
-from .heartbeat import Heartbeat
 from .native import Bell, Poller, original, start_thread
 
 TICK = 0.1
@@ -51,10 +50,8 @@ class Listener:
 
     def __init__(self, options: Health) -> None:
         self.options = options
-        self.heartbeat = Heartbeat(options.stuck_after)
         self.board = Board(options.port)
         self.group = Group(options, lambda: list(self.board.others()), time.monotonic)
-        self.group.beat = lambda: self.heartbeat.at
         self._family = family()
         self._bell = Bell()
         self._poller = Poller()
@@ -88,7 +85,6 @@ class Listener:
 
     def close(self) -> None:
         """End soon: at once, or when another worker listens."""
-        self.heartbeat.stop()
         self._closing_at = time.monotonic()
         self.wake()
 
@@ -180,7 +176,7 @@ class Listener:
         group, leaving = self.group, bool(self._closing_at)
         started, ready = group.started(), not leaving and group.ready()
         self.board.write(
-            Slot(os.getpid(), self._family, self.heartbeat.at, started, ready, leaving)
+            Slot(os.getpid(), self._family, self.group.beat(), started, ready, leaving)
         )
 
     def _tell_of_loop(self) -> None:

@@ -9,10 +9,12 @@ import sys
 import time
 import weakref
 from collections.abc import Callable
+from functools import partial
 
 from ...config import Health
 from ...core.health import HealthPolicy
 from ...exceptions import ConfigError
+from .heartbeat import Heartbeat
 from .listener import Listener
 from .native import new_lock, original, start_thread
 from .place import Place, forking_worker, is_serving, place
@@ -47,6 +49,7 @@ class OutOfBand:
     def __init__(self, policy: HealthPolicy, options: Health) -> None:
         self.policy = policy
         self.options = options
+        self.heartbeat = Heartbeat(options.stuck_after)
 
     def open(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """Answer from now on; called again, only watch another loop.
@@ -66,12 +69,13 @@ class OutOfBand:
                 _wait_for_end(port)
                 listener = _listeners[port] = Listener(self.options)
                 users[:] = [self]
+                listener.group.beat = partial(_oldest_beat, users)
                 listener.start((self.policy,))
             elif self not in users:
                 users.append(self)
                 listener.group.policies = tuple(user.policy for user in users)
         if loop is not None:
-            listener.heartbeat.start(loop)
+            self.heartbeat.start(loop)
 
     def arm(self) -> None:
         """Answer as soon as this process serves: for apps that nobody tells when that is.
@@ -95,6 +99,7 @@ class OutOfBand:
     def close(self) -> None:
         """Answer no more for this app; the last one takes the listener with it."""
         _armed.discard(self)
+        self.heartbeat.stop()
         port = self.options.port
         with _turns:
             users = _users.get(port, [])
@@ -107,6 +112,11 @@ class OutOfBand:
             else:
                 _leaving[port] = _listeners.pop(port)
                 listener.close()
+
+
+def _oldest_beat(users: list[OutOfBand]) -> float:
+    """Return when the loop that is silent for longest beat last; 0 = there is no loop."""
+    return min((user.heartbeat.at for user in users.copy() if user.heartbeat.at), default=0.0)
 
 
 def _wait_for_end(port: int) -> None:

@@ -8,9 +8,12 @@ import time
 
 import pytest
 
+from benchmarks.process import HOST, free_port
 from benchmarks.talk import Client
+from resilience_mw import Health, policies
 from resilience_mw.core.health import HealthPolicy
 from resilience_mw.core.lifecycle import Lifecycle, State
+from resilience_mw.health import Check, UpstreamCheck
 from resilience_mw.health.listener import answerer
 from resilience_mw.health.listener.calls import PlainCalls
 
@@ -195,3 +198,40 @@ def test_details_are_for_those_whose_address_is_trusted(opened):
             client.ask("/readyz?verbose", "Accept: text/html\r\n")
             assert client.read().status == 200
     assert asked == ["::1", "::ffff:127.0.0.1"]
+
+
+def test_checks_and_the_forwarded_status_are_answered_here_too(opened):
+    """As in band, from what is known already."""
+    up = [False]
+    health = Health(
+        checks={
+            "up": Check(lambda: up[0], interval=0.05),
+            "next": UpstreamCheck(f"http://{HOST}:{free_port()}/", critical=False),
+        },
+        forward_path="/status",
+        failure_status=404,
+    )
+    (policy,) = policies.for_health(health)
+    assert isinstance(policy, HealthPolicy)
+    policy.lifecycle.advance(State.READY)
+    port, _ = opened(policy)
+    assert (port.status("/readyz"), port.status("/status")) == (503, 404)
+    up[0] = True
+    until(lambda: port.status("/readyz") == 200)
+    up[0] = False
+    until(lambda: port.status("/readyz") == 503)
+    assert port.status("/livez") == 200
+    assert policy.checks is not None
+    policy.checks.close()
+
+
+def test_an_app_that_closes_takes_its_loop_with_it(opened):
+    """What is left of the process is not stuck because the other loop beats no more."""
+    port, first = opened(stuck_after=0.2)
+    _, second = opened(port=port.port, stuck_after=0.2)
+    first.heartbeat.at = time.monotonic()
+    until(lambda: port.status("/livez") == 503)
+    first.close()
+    assert port.status("/livez") == 200
+    second.heartbeat.at = time.monotonic()
+    until(lambda: port.status("/livez") == 503)

@@ -23,7 +23,6 @@ from resilience_mw.core.health import HealthPolicy
 from resilience_mw.core.lifecycle import State
 from resilience_mw.exceptions import ConfigError
 from resilience_mw.health.listener import OutOfBand
-from resilience_mw.health.listener.outofband import _listeners
 
 port, family = int(sys.argv[1]), int(sys.argv[2])
 families._origin = family
@@ -34,7 +33,6 @@ try:
 except ConfigError as error:
     sys.exit(str(error))
 print("open", flush=True)
-listener = _listeners[port]
 for line in sys.stdin:
     match line.strip():
         case "ready":
@@ -42,7 +40,7 @@ for line in sys.stdin:
         case "drain":
             policy.drain()
         case "beat":
-            listener.heartbeat.at = time.monotonic()
+            apart.heartbeat.at = time.monotonic()
         case "close":
             apart.close()
         case "fork":
