@@ -9,9 +9,9 @@ instance refuses to the other one, which hides much; `haproxy-once` does not, as
 clouds and the services of Kubernetes do not. Half of the load keeps its connections, the other
 half opens one for every request.
 
-A sync worker serves one request at a time, and the check of a balancer waits behind them: when one
-of two instances is down and the other full, it takes longer than the balancer waits, and nobody is
-left. So with our runner that setup has its probes on a port of their own (`health.port`).
+A check that asks in band waits behind requests: when one of two instances is down and the other is
+full, or the machine has other work, it takes longer than the balancer waits, and nobody is left. So
+with our runner HAProxy asks on a port of its own (`health.port`); `--in-band` does without.
 """
 
 from __future__ import annotations
@@ -54,13 +54,11 @@ class Setup:
     Attributes:
         plain, ours: the arguments after the interpreter, but for the port.
         app: the app's import string.
-        apart: whether probes, with our runner, have a port of their own.
     """
 
     plain: tuple[str, ...]
     ours: tuple[str, ...]
     app: str
-    apart: bool = False
 
     def command(self, port: int, *, ours: bool) -> list[str]:
         """Return the whole command for a port."""
@@ -69,9 +67,9 @@ class Setup:
         return [sys.executable, "-m", *words, *where, self.app]
 
 
-def _gunicorn(app: str, *flags: str, apart: bool = False) -> Setup:
+def _gunicorn(app: str, *flags: str) -> Setup:
     words = ("gunicorn", "--no-control-socket", *flags)
-    return Setup(words, (*words, *OURS), app, apart)
+    return Setup(words, (*words, *OURS), app)
 
 
 SETUPS = {
@@ -80,7 +78,7 @@ SETUPS = {
     "gunicorn uvicorn-worker": _gunicorn(ASGI, "--worker-class", "uvicorn_worker.UvicornWorker"),
     "gunicorn gthread": _gunicorn(WSGI, "--threads", "16"),
     "gunicorn gevent": _gunicorn(WSGI, "--worker-class", "gevent"),
-    "gunicorn sync": _gunicorn(WSGI, "--workers", "8", apart=True),
+    "gunicorn sync": _gunicorn(WSGI, "--workers", "8"),
 }
 
 QUICK = ("uvicorn", "gunicorn gthread")
@@ -197,6 +195,7 @@ def roll(
     rate: float = 100.0,
     delay: float = 1.5,
     settle: float = 2.0,
+    apart: bool = True,
 ) -> Outcome:
     """Replace each instance `rounds` times under load.
 
@@ -207,10 +206,11 @@ def roll(
         rounds: how often each instance is replaced.
         rate: requests a second.
         delay: seconds; long enough for the balancer to notice.
+        apart: let HAProxy ask our runner on a port of its own.
         settle: seconds after a replacement until the next, for the balancer's checks to succeed.
     """
     command = partial(setup.command, ours=ours)
-    instances = Instances(command, delay, apart=ours and setup.apart)
+    instances = Instances(command, delay, apart=ours and apart)
     try:
         check = "/readyz" if ours else "/hello"
         with balancer(kind, instances.ports, check=check, probes=instances.probes) as front:
@@ -253,6 +253,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--rate", type=float, default=100.0)
     parser.add_argument("--balancer", choices=BALANCERS, action="append")
     parser.add_argument("--setup", choices=list(SETUPS), action="append")
+    parser.add_argument("--in-band", action="store_true", help="let HAProxy ask the app's port")
     parser.add_argument("--quick", action="store_true", help="two setups, one round")
     parser.add_argument("--write", action="store_true", help=f"fill {PAGE.relative_to(ROOT)}")
     given = parser.parse_args(argv)
@@ -262,7 +263,8 @@ def main(argv: list[str] | None = None) -> int:
     for kind in given.balancer or BALANCERS:
         for name in given.setup or (QUICK if given.quick else SETUPS):
             for ours in (False, True):
-                seen = roll(SETUPS[name], kind, ours=ours, rounds=rounds, rate=given.rate)
+                options = {"rounds": rounds, "rate": given.rate, "apart": not given.in_band}
+                seen = roll(SETUPS[name], kind, ours=ours, **options)
                 failed = sum(seen.failed.values())
                 lost += failed * ours
                 how = ", ".join(f"{count} x {what}" for what, count in seen.failed.items())
