@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from ...exceptions import ConfigError
 from .file import open_file
 
-_SLOT = struct.Struct("=qqd????4x")
+_SLOT = struct.Struct("=qqd???5x")
 _HEADER = struct.Struct("=q??6x")
 _HEADER_SIZE = 64
 _COUNT = 512
@@ -43,7 +43,6 @@ class Slot:
         family: the process that all workers of its server come from.
         beat: when its event loop last turned (monotonic seconds); 0 = it has none.
         started, ready: how far it is.
-        leaving: it is about to end.
     """
 
     pid: int
@@ -51,7 +50,6 @@ class Slot:
     beat: float = 0.0
     started: bool = False
     ready: bool = False
-    leaving: bool = False
 
 
 class Board:
@@ -92,7 +90,7 @@ class Board:
 
     def write(self, slot: Slot) -> None:
         """Say something else of this process."""
-        state = (slot.started, slot.ready, slot.leaving, True)
+        state = (slot.started, slot.ready, True)
         self._put(self._mine, slot.pid, slot.family, slot.beat, *state)
 
     def others(self) -> Iterator[Slot]:
@@ -103,7 +101,7 @@ class Board:
                 continue
             if self._lock(_FIRST + number):
                 # Its process is gone. Nobody else can be writing here: the slot is ours.
-                self._put(number, 0, 0, 0.0, False, False, False, False)
+                self._put(number, 0, 0, 0.0, False, False, False)
                 self._unlock(_FIRST + number)
             else:
                 yield Slot(pid, family, beat, *state)
@@ -135,7 +133,7 @@ class Board:
     def close(self) -> None:
         """Leave the slot, and with it every lock of this process; the last one removes the file."""
         if self._mine >= 0:
-            self._put(self._mine, 0, 0, 0.0, False, False, False, False)
+            self._put(self._mine, 0, 0, 0.0, False, False, False)
             self._knock()
             if self._is_current() and not any(True for _ in self.others()):
                 with contextlib.suppress(OSError):

@@ -138,15 +138,15 @@ class Listener:
     # -- in the thread ------------------------------------------------------------------------
 
     def _run(self) -> None:
-        try:
-            while not self._over():
+        while not self._over():
+            try:
                 self._turn()
-        except Exception:
-            logger.exception("the listener for probes has failed")
-        finally:
-            with contextlib.suppress(OSError, ValueError):
-                self._end()
-            self.ended = True
+            except Exception as error:
+                self._complain(error)
+                self._sleep(TICK)
+        with contextlib.suppress(OSError, ValueError):
+            self._end()
+        self.ended = True
 
     def _turn(self) -> None:
         before = time.monotonic()
@@ -173,11 +173,9 @@ class Listener:
         return EAGER_TICK if self.board.listener[1] else TICK
 
     def _report(self) -> None:
-        group, leaving = self.group, bool(self._closing_at)
-        started, ready = group.started(), not leaving and group.ready()
-        self.board.write(
-            Slot(os.getpid(), self._family, self.group.beat(), started, ready, leaving)
-        )
+        group = self.group
+        ready = not self._closing_at and group.ready()
+        self.board.write(Slot(os.getpid(), self._family, group.beat(), group.started(), ready))
 
     def _tell_of_loop(self) -> None:
         stuck = self.group.stuck_here()
@@ -197,14 +195,14 @@ class Listener:
                 self._listen()
             except OSError as error:
                 self.board.resign()
-                self._complain(error)
+                self._complain(self._taken(error.strerror or str(error)))
         else:
             self._watch(self.board.listener[0])
 
-    def _complain(self, error: OSError) -> None:
+    def _complain(self, error: Exception) -> None:
         if not self._complained:
             self._complained = True
-            logger.error("%s; trying on", self._taken(error.strerror or str(error)))
+            logger.error("process %d cannot answer probes for now", os.getpid(), exc_info=error)
 
     def _watch(self, pid: int) -> None:
         watched, descriptor = self._watched

@@ -9,6 +9,7 @@ import importlib
 import os
 import select
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +24,10 @@ def original(module: str, name: str) -> Any:
 
 def start_thread(run: Callable[[], None]) -> None:
     """Run ``run`` in a real thread, which keeps no process from ending."""
-    original("_thread", "start_new_thread")(run, ())
+    if "gevent.monkey" in sys.modules:
+        original("_thread", "start_new_thread")(run, ())
+    else:
+        threading.Thread(target=run, name="resilience-mw-probes", daemon=True).start()
 
 
 def new_lock() -> Any:

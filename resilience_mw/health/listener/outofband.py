@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import sys
@@ -152,7 +153,8 @@ def _in_child() -> None:
     _turns = new_lock()  # another thread of the parent may hold the old one
     for listener in (*_listeners.values(), *_leaving.values()):
         if not listener.ended:
-            listener.abandon()
+            with contextlib.suppress(OSError, ValueError):
+                listener.abandon()
     _listeners.clear()
     _leaving.clear()
     _users.clear()
