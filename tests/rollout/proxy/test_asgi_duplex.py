@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from resilience_mw.rollout.proxy import UpstreamLost
 from resilience_mw.rollout.proxy.asgi import proxy
 from tests.asgi.harness import Exchange, run, scope, until
 
@@ -125,6 +126,28 @@ def test_a_client_that_leaves_in_the_middle_of_both(upstream, seen):
         assert exchange.text == b"hello"
         assert exchange.sent[-1]["more_body"]
         assert not app.pools.current().idle
+        await app.aclose()
+
+    run(main())
+
+
+def test_a_body_that_is_longer_than_it_says_ends_both(upstream):
+    """Not one byte more goes to the upstream, which would take it for the next request."""
+
+    class Longer(Exchange):
+        said = 0
+
+        async def receive(self) -> Any:
+            await until(lambda: len(self.text) == 5 * self.said)
+            self.said += 1
+            return {"type": "http.request", "body": b"hello", "more_body": True}
+
+    async def main() -> None:
+        app = proxy(upstream.url)
+        exchange = Longer(scope("/duplex", method="POST", headers=[(b"content-length", b"12")]))
+        with pytest.raises(UpstreamLost):
+            await exchange.through(app)
+        assert exchange.text == b"hellohello"
         await app.aclose()
 
     run(main())

@@ -143,6 +143,19 @@ def test_a_body_that_is_not_as_long_as_it_says_is_400(parts):
         through(raw.url, main)
 
 
+def test_connections_expire():
+    """With `keep_alive=0` none is used again."""
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+    async def main(app: ASGIProxy) -> None:
+        for _ in range(3):
+            assert (await Exchange(scope()).through(app)).text == b"ok"
+
+    with RawUpstream(says(answer, then_close=False)) as raw:
+        through(raw.url, main, keep_alive=0)
+        assert raw.accepted == 3
+
+
 def test_an_outage_has_an_end(upstream, caplog, monkeypatch):
     """It is said once nothing has failed for a while."""
     reach = Reach("http://upstream")

@@ -12,6 +12,7 @@ import pytest
 from resilience_mw import ConfigError
 from resilience_mw.rollout.proxy import asgi, wsgi
 from resilience_mw.rollout.proxy.upstream import upstream
+from tests.asgi.harness import Exchange, run
 
 WRONG = [
     ("", {}, "url"),
@@ -73,6 +74,22 @@ def test_off_is_none_and_zero():
     options: dict[str, Any] = {"idle_timeout": None, "keep_alive": 0}
     options["verify"] = ssl.create_default_context()
     assert upstream("https://a", **options).idle_timeout is None
+
+
+def test_the_lifespan_is_answered():
+    """Its end closes the connections; whatever else ASGI will bring passes without a word."""
+
+    async def main() -> None:
+        app = asgi.proxy("http://127.0.0.1:9")
+        messages = [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}]
+        exchange = await Exchange({"type": "lifespan"}, messages).through(app)
+        assert [message["type"] for message in exchange.sent] == [
+            "lifespan.startup.complete",
+            "lifespan.shutdown.complete",
+        ]
+        assert (await Exchange({"type": "news"}).through(app)).sent == []
+
+    run(main())
 
 
 SCRIPT = """

@@ -119,6 +119,28 @@ def test_a_client_that_leaves_is_noticed_while_the_thread_waits(upstream, seen):
         until(lambda: seen("left /hang") > before[0])
 
 
+def test_a_client_that_leaves_is_noticed_between_two_chunks(upstream, seen):
+    """The response ends there, and so does the upstream's work."""
+    before = seen("left /drip")
+    client, ours = socket.socketpair()
+    with ours:
+        response = begin(proxy(upstream.url), "/drip", **{"gunicorn.socket": ours})
+        assert next(iter(response.body)) == b"drop"
+        client.close()
+        assert list(response.body) == []
+        until(lambda: seen("left /drip") > before)
+
+
+def test_connections_expire():
+    """With `keep_alive=0` none is used again."""
+    with RawUpstream(says(OK, then_close=False)) as raw:
+        app = proxy(raw.url, keep_alive=0)
+        for _ in range(3):
+            assert call(app)[1] == b"ok"
+        assert raw.accepted == 3
+        app.close()
+
+
 def test_an_answer_that_breaks_off_is_never_taken_for_whole():
     """The server is told by an error, and closes the connection to the client."""
     with RawUpstream(says(PART)) as raw:
