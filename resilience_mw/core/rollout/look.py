@@ -86,7 +86,7 @@ class Look:
         against, base = self._reference(total, old.ended)
         known = int(base.ended)
         for reason, field in (("errors", "failed"), ("deadlines", "late")):
-            mine, theirs = (int(getattr(new, field)), total), (round(getattr(base, field)), known)
+            mine, theirs = (int(getattr(new, field)), total), _part(getattr(base, field), known)
             if against != "limit":
                 current = (int(getattr(old, field)), int(old.ended))
                 found = self._more(reason, against, mine, theirs, current)
@@ -108,7 +108,7 @@ class Look:
         against, base = self._reference(total, old.timed)
         if against == "limit":
             return None
-        known, present = int(base.timed), int(old.timed)
+        known, present = max(1, int(base.timed)), int(old.timed)
         usual = quantile(base.times, 1.0 - TAIL)
         seconds = seconds_of(usual)
         far = bucket_of(max(FAR * seconds, LONG))
@@ -117,13 +117,13 @@ class Look:
             "hangs",
             against,
             (int(mine), total),
-            (round(theirs), known),
+            _part(theirs, known),
             (int(current), present),
         )
         if found is not None:
             return found
         hits = int(above(new.times, usual))
-        p = p_more(hits, total, round(above(base.times, usual)), known)
+        p = p_more(hits, total, *_part(above(base.times, usual), known))
         most = max(seconds * self.guard.max_latency_ratio, seconds + self.guard.latency_slack)
         if (
             p > self._alpha
@@ -187,3 +187,8 @@ class Look:
 def alpha(guard: RolloutGuard) -> float:
     """Return the chance that one question of one look may be answered wrongly with."""
     return (1.0 - guard.confidence) / (LOOKS * TESTS)
+
+
+def _part(hits: float, total: int) -> Count:
+    """Return the count nearest to what has faded, which is no whole number."""
+    return min(total, round(hits)), total

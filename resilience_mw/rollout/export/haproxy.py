@@ -31,6 +31,8 @@ def _lines(plan: Plan, listen: str) -> Iterator[str]:
     yield "    timeout client 60s"
     yield "    option forwardfor"
     yield "    http-request set-header X-Forwarded-Proto %[ssl_fc,iif(https,http)]"
+    yield "    # Websockets are passed on, and no other protocol."
+    yield "    http-request del-header Upgrade unless { req.hdr(upgrade) -i websocket }"
     yield ""
     yield "    # Paths that HAProxy and the app behind it may read differently: the old stack's."
     yield f"    acl {name}_odd path -m reg -i {_quoted(ODD)}"

@@ -63,6 +63,16 @@ class _Writer:
         yield "    default 0;"
         yield f"    {_quoted('~*' + ODD)} 1;"
         yield "}"
+        yield ""
+        yield from _comments("Websockets are passed on, and no other protocol.")
+        yield f"map $http_upgrade ${self.name}_upgrade {{"
+        yield "    ~*^websocket$ websocket;"
+        yield '    default "";'
+        yield "}"
+        yield f"map ${self.name}_upgrade ${self.name}_connection {{"
+        yield "    websocket upgrade;"
+        yield '    default "";'
+        yield "}"
         for rule in self.plan.rules:
             yield ""
             yield from _comments(*self.plan.remarks(rule))
@@ -72,7 +82,8 @@ class _Writer:
         yield "server {"
         yield f"    listen {listen};"
         yield "    proxy_http_version 1.1;"
-        yield '    proxy_set_header Connection "";'
+        yield f"    proxy_set_header Connection ${self.name}_connection;"
+        yield f"    proxy_set_header Upgrade ${self.name}_upgrade;"
         yield "    proxy_set_header Host $http_host;"
         yield "    proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;"
         yield "    proxy_set_header X-Forwarded-Proto $scheme;"

@@ -29,7 +29,8 @@ def stack(name: str) -> Iterator[str]:
             while request := self.rfile.readline():
                 target = request.split(b" ")[1].decode("latin-1")
                 headers = parse_headers(self.rfile)
-                body = f"{name} {target} {headers['x-forwarded-for']}".encode("latin-1")
+                facts = (name, target, headers["x-forwarded-for"], headers["upgrade"])
+                body = " ".join(map(str, facts)).encode("latin-1")
                 self.wfile.write(
                     b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
                 )

@@ -195,7 +195,7 @@ def test_path_tricks_stay_with_the_old_stack(kind, tmp_path):
 
 def _stack_of(front: Front, target: str) -> str:
     told = front.told(target)
-    name, asked, _ = told.split(" ")
+    name, asked, *_ = told.split(" ")
     assert asked == target, "the target is passed on as it came"
     return name
 
@@ -204,4 +204,20 @@ def test_the_stack_learns_who_asks(kind, tmp_path):
     """The address of the client is added to what was told."""
     rule = RolloutRule("cart", path="/cart", percent=100, by="request")
     with fronted(kind, [rule], tmp_path) as front:
-        assert front.told("/cart") == "new /cart 127.0.0.1"
+        assert front.told("/cart") == "new /cart 127.0.0.1 None"
+
+
+def test_a_websocket_is_asked_for(kind, tmp_path):
+    """Of the stack that the rule says."""
+    rule = RolloutRule("cart", path="/cart", percent=100, by="request")
+    with fronted(kind, [rule], tmp_path) as front:
+        key = {"Sec_WebSocket_Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec_WebSocket_Version": "13"}
+        asked = {"Connection": "Upgrade", "Upgrade": "websocket", **key}
+        assert front.told("/cart", **asked).lower() == "new /cart 127.0.0.1 websocket"
+
+
+def test_no_other_protocol_is_passed_on(kind, tmp_path):
+    """An upgrade to h2c would be a way around the rules."""
+    with fronted(kind, [RolloutRule("cart", path="/cart")], tmp_path) as front:
+        asked = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2_Settings": "AA"}
+        assert front.told("/", **asked) == "old / 127.0.0.1 None"

@@ -263,3 +263,13 @@ def test_a_few_that_hang_are_seen_before_they_are_many():
         verdict = verdict or feed.run(0.1, old=25, new=15, new_takes=2.0)
     assert verdict is not None
     assert verdict.reason == "hangs"
+
+
+@pytest.mark.parametrize("least", [1, 7, 50])
+def test_what_has_faded_is_no_whole_number(least):
+    """An old stack that always fails, hangs and is slow, long ago, breaks no test."""
+    feed = Feed(min_samples=least)
+    for old in (3, 50, 7, 11):
+        feed.run(31.7, old=old, old_fails=1.0, old_takes=9.0)
+        assert feed.run(70, new=2, new_fails=1.0, new_takes=9.0) is None
+        assert feed.run(20, old=1, new=20, old_fails=1.0, new_fails=1.0) is None
