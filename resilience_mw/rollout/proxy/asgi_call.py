@@ -134,7 +134,8 @@ class Call:
         finally:
             try:
                 if response is not None:
-                    await response.aclose()
+                    with anyio.CancelScope(shield=True):
+                        await response.aclose()
             finally:
                 pool.give(connection, self.waits.stream)
 

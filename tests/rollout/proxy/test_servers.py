@@ -36,6 +36,9 @@ SERVERS: dict[str, tuple[Launcher, str]] = {
     "waitress": (waitress, "wsgi"),
 }
 
+KEEPING = {name: SERVERS[name] for name in SERVERS if "asgi" in name} | {
+    name: SERVERS[name] for name in ("uvicorn-httptools", "hypercorn", "gunicorn-gthread")
+}
 LOOKS_AHEAD = partial(waitress, args=["--channel-request-lookahead=1"])
 TELLING: dict[str, tuple[Launcher, str]] = {
     **{name: front for name, front in SERVERS.items() if name not in ("granian-wsgi", "waitress")},
@@ -103,6 +106,18 @@ def test_a_client_that_asks_before_it_sends_is_told_to(launch, app, serve, upstr
     assert answer.startswith(b"HTTP/1.1 200")
     assert b'"body": 5' in answer
     assert b'"expect"' not in answer
+
+
+@pytest.mark.parametrize(("launch", "app"), KEEPING.values(), ids=KEEPING)
+def test_requests_that_follow_each_other_share_a_connection(launch, app, serve):
+    """Though some servers report that the client has left when its response is complete."""
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    with RawUpstream(says(answer, then_close=False)) as raw:
+        server = serve(launch(FRONTS + app, env={"UPSTREAM": raw.url}))
+        begun = raw.accepted
+        for _ in range(5):
+            assert talk(server, head("GET", "/")).endswith((b"ok", b"2\r\nok\r\n0\r\n\r\n"))
+        assert raw.accepted <= begun + 1
 
 
 SMUGGLED = {
