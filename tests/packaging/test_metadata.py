@@ -36,7 +36,7 @@ def test_the_command_is_there():
 
 def test_extras_that_the_docs_promise():
     """Each optional part of the package can be installed by its name."""
-    promised = {"uvicorn", "gunicorn", "django", "flask", "fastapi", "cli", "redis", "dev"}
+    promised = {"uvicorn", "gunicorn", "django", "flask", "fastapi", "cli", "redis", "proxy", "dev"}
     assert promised <= set(metadata("resilience-mw").get_all("Provides-Extra") or [])
 
 
