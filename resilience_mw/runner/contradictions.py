@@ -58,7 +58,7 @@ def contradictions(config: Config, around: Surroundings) -> list[Finding]:
     """Return what contradicts, errors first."""
     found = [*_connections(config, around), *_stop(config, around), *_waiting(config, around)]
     found += [*_limits(config, around), *health(config, around.ports), *_app(around)]
-    found += _abilities(around)
+    found += _abilities(config, around)
     return sorted(found, key=lambda finding: finding.level != "error")
 
 
@@ -196,8 +196,10 @@ def _app(around: Surroundings) -> Iterator[Finding]:
         )
 
 
-def _abilities(around: Surroundings) -> Iterator[Finding]:
+def _abilities(config: Config, around: Surroundings) -> Iterator[Finding]:
     for option, why in around.cannot:
+        if option == "health.ready_path" and config.health.port:
+            continue  # probes are answered apart
         yield Finding(
             "warning",
             "worker_class",

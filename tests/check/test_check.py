@@ -94,6 +94,24 @@ def test_what_a_worker_class_cannot_do_is_said(check, worker):
     assert (worker == "asgi") == (not said)
 
 
+def test_probes_of_a_sync_worker_wait_unless_they_have_a_port(check):
+    """A port of their own is no matter of the worker class."""
+    for flags, warned in (([], True), (["--health-port", "9001"], False)):
+        _, report = check("flask", "--worker-class", "sync", *flags)
+        said = [f["numbers"]["option"] for f in report["findings"] if f["rule"] == "worker_class"]
+        assert ("health.ready_path" in said) == warned
+
+
+def test_a_probe_port_that_the_server_has_is_an_error(check, tmp_path):
+    """Wherever the server's port is written."""
+    code, report = check("fastapi", "--health-port", "8000")
+    assert (code, found(report)["health_port"]) == (1, "error")
+    assert "health_port" not in found(check("fastapi", "--health-port", "8000", "--port", "80")[1])
+    conf = "from resilience_mw.runner.gunicorn import *\nbind = '127.0.0.1:9001'\n"
+    (tmp_path / "gunicorn.conf.py").write_text(conf)
+    assert found(check("flask", "--health-port", "9001")[1])["health_port"] == "error"
+
+
 def test_gunicorns_own_settings_count(check, monkeypatch, tmp_path):
     """Those of its file, of its environment variable, and what our configuration makes of ours."""
     conf = tmp_path / "gunicorn.conf.py"

@@ -134,6 +134,17 @@ def test_a_websocket_and_what_is_too_long_end_a_replaced_worker_in_time(serve):
     assert server.wait(10) == 0
 
 
+def test_a_stop_at_the_very_start_of_a_worker(serve):
+    """Wherever the signal finds it, the stop is orderly."""
+    server = serve(launch(*times(), WORKERS))
+    wait_for_workers(server, other_than=set())
+    for _ in range(3):
+        server.signal(signal.SIGTTIN)
+    time.sleep(0.01)
+    server.signal(signal.SIGTERM)
+    assert server.wait(10) == 0, server.output()
+
+
 def test_a_stop_in_the_middle_of_a_reload(serve):
     """All of them drain: the old, the new, and the one that is only starting."""
     server = serve(launch(*times(delay=0.5), WORKERS, env={"APP_STARTUP": "2"}))

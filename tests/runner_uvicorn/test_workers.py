@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 
 import pytest
@@ -13,6 +12,7 @@ from benchmarks.process import Server
 from resilience_mw.runner.crashes import CRASHES, EXIT_CODE, MESSAGE
 
 from .client import Client, begin, get, launch, refused, times, wait_refused
+from .loading import Asking
 from .test_drain import in_background
 from .test_start import wait_for
 
@@ -64,26 +64,14 @@ def test_a_worker_that_is_killed(serve):
     server = serve(launch(*times(), WORKERS))
     before = wait_for_workers(server, other_than=set())
     victim = min(before)
-    answered = 0
-    done = threading.Event()
-
-    def ask() -> None:
-        nonlocal answered
-        while not done.is_set():
-            try:
-                answered += get(server).status == 200
-            except (AssertionError, OSError):
-                continue  # was in the hands of the one that was killed
-
-    client = threading.Thread(target=ask)
-    client.start()
-    time.sleep(0.3)
-    os.kill(victim, signal.SIGKILL)
-    so_far = answered
-    after = wait_for_workers(server, other_than={victim})
-    done.set()
-    client.join(10)
-    assert answered > so_far
+    with Asking(server) as work:
+        time.sleep(0.5)
+        os.kill(victim, signal.SIGKILL)
+        so_far = work.answered
+        after = wait_for_workers(server, other_than={victim})
+        time.sleep(0.5)
+    assert work.answered > so_far
+    assert len(work.failed) <= 2, "no more than was in the hands of the one that was killed"
     assert before - {victim} <= after
     assert f"worker {victim} was ended by SIGKILL, starting another" in server.output()
     server.signal(signal.SIGTERM)

@@ -53,6 +53,7 @@ SYNC = Family(
             "of Gunicorn's timeout at the latest",
         ),
         ("backpressure.queue_size", "there is no second request that could wait"),
+        ("health.ready_path", "a probe waits behind requests; with health.port it does not"),
         _NO_INTERRUPT,
     ),
 )

@@ -19,7 +19,6 @@ from dataclasses import replace
 from uvicorn.config import STARTUP_FAILURE
 
 from ...config import Runner
-from ...family import become_origin
 from ..crashes import EXIT_CODE, MESSAGE, CrashLoop
 from ..drain import MARGIN, Progress, Timetable
 from .hearing import AT_ONCE, FORCE, RETIRE

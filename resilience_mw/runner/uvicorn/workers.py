@@ -16,10 +16,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...config import Runner
-from .hearing import OF_PARENT
+from ...family import become_origin
+from .hearing import AT_ONCE, FORCE, OF_PARENT, RETIRE
 
 HEARD = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, *OF_PARENT)
 """What the parent listens to."""
+
+TOLD: tuple[Any, ...] = (signal.SIGTERM, AT_ONCE, FORCE, RETIRE)
+"""What it tells workers."""
 
 _NEWS = struct.Struct("idd")
 """What a worker says once it serves: its pid, `drain_delay` and `shutdown_timeout`."""
@@ -55,6 +59,7 @@ class Workers(dict[int, Worker]):
 
     def __init__(self, sockets: Sequence[socket.socket], serve: Serve) -> None:
         super().__init__()
+        become_origin()
         self._sockets = sockets
         self._serve = serve
         self._lifeline = os.pipe()
@@ -74,8 +79,11 @@ class Workers(dict[int, Worker]):
         """Start another."""
         sys.stdout.flush()
         sys.stderr.flush()
+        # Held back, so that none finds a worker with the handlers of its parent.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {*HEARD, *TOLD})
         pid = os.fork()
         if pid:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             self[pid] = Worker(replaces=replaces)
             return
         code: Any = 1
@@ -85,6 +93,9 @@ class Workers(dict[int, Worker]):
                 os.close(descriptor)
             for number in HEARD:
                 signal.signal(number, signal.SIG_IGN if number in OF_PARENT else signal.SIG_DFL)
+            for number in TOLD:
+                signal.signal(number, _not_begun)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             code = self._serve(self._sockets, self._lifeline[0], self._announce)
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
@@ -129,6 +140,11 @@ class Workers(dict[int, Worker]):
         for pid in pids or tuple(self):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
+
+
+def _not_begun(number: int, frame: Any) -> None:
+    """End a worker that is told to before its server listens to signals."""
+    os._exit(0)
 
 
 def how(code: int) -> str:
