@@ -23,7 +23,7 @@ def test_the_three_probes(kind, serve):
     server, port = launch(kind)
     serve(server)
     for path in ("/startupz", "/livez", "/readyz"):
-        until(lambda path=path: port.status(path) == 200)
+        until(lambda path=path: port.status(path) == 200)  # type: ignore[misc]
     assert port.status("/") == 404
     assert server.output().count("answers probes on") <= 1
     server.stop()
@@ -44,7 +44,7 @@ def test_a_worker_that_dies_costs_no_probe(kind, serve):
         os.kill(pid, signal.SIGKILL)
         assert until(lambda: port.status("/livez") == 200) < 2.0
         if pid != workers[-1]:
-            until(lambda pid=pid: len(_others(server, workers)) > 0)
+            until(lambda: len(_others(server, workers)) > 0)
     until(lambda: port.status() == 200)
 
 
