@@ -39,7 +39,8 @@ def test_a_new_stack_that_goes_wrong_is_taken_back_everywhere(interface, trouble
     with (
         store_of("file", tmp_path) as url,
         shop(tmp_path, interface, url, servers=3, window=WINDOW) as front,
-        Visitors(front, 120.0, ["/cart"], patience=1.0) as visitors,
+        # Many, so that those who wait in vain leave enough others to be seen.
+        Visitors(front, 120.0, ["/cart"], patience=1.0, threads=24) as visitors,
     ):
         store = open_store(url)
         rollout(url, "set", "cart", "50", "--yes")
@@ -62,8 +63,8 @@ def test_a_new_stack_that_goes_wrong_is_taken_back_everywhere(interface, trouble
         )
     change = next(change for change in store.history(10) if change.who == "guard")
     assert (change.rule, change.before, change.after) == ("cart", Share(50.0), Share(0.0, True))
-    reason = {"fails": "errors", "slow": "latency", "hangs": "hangs"}[trouble]
-    assert change.why.startswith(f"{reason}: ")
+    reasons = {"fails": ["errors"], "slow": ["latency"], "hangs": ["hangs", "latency"]}[trouble]
+    assert change.why.partition(":")[0] in reasons
     assert "requests on the new stack" in change.why
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "held" in refused.stderr

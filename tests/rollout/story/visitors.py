@@ -14,7 +14,6 @@ from typing import Self
 from benchmarks.process import Server
 
 USERS = 300
-THREADS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +38,7 @@ class Visitors:
         rate: requests a second.
         paths: what they ask for.
         patience: seconds after which they leave.
+        threads: how many of them may wait at the same time.
     """
 
     def __init__(
@@ -47,15 +47,16 @@ class Visitors:
         rate: float,
         paths: Sequence[str] = ("/cart", "/item_collect.htm"),
         patience: float = 20.0,
+        threads: int = 6,
     ) -> None:
         self.visits: list[Visit] = []
         self._paths = paths
         self._patience = patience
         self._front = front
-        self._pause = THREADS / rate
+        self._pause = threads / rate
         self._stop = threading.Event()
         self._threads = [
-            threading.Thread(target=self._visit, args=(seed,)) for seed in range(THREADS)
+            threading.Thread(target=self._visit, args=(seed,)) for seed in range(threads)
         ]
 
     def __enter__(self) -> Self:
