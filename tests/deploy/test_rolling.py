@@ -11,6 +11,7 @@ from benchmarks.rolling_deploy import SETUPS, roll
 TRIED = [
     ("haproxy-once", "uvicorn"),
     ("haproxy-once", "gunicorn asgi"),
+    ("haproxy-once", "gunicorn sync"),
     ("nginx", "gunicorn gthread"),
 ]
 
