@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 from resilience_mw.config.rules import Invalid, Many, Number, Rule
+from resilience_mw.config.wording import masked
 
 KINDS = (
     "http",
@@ -40,6 +41,14 @@ class Named(dict[str, Any]):
 
     __setitem__ = __delitem__ = __ior__ = _fixed
     clear = pop = popitem = setdefault = update = _fixed
+
+    def __repr__(self) -> str:
+        """Show all but the passwords in the URLs: options are printed and logged."""
+        shown = (
+            f"{name!r}: {masked(what)!r}" if isinstance(what, str) else f"{name!r}: {what!r}"
+            for name, what in self.items()
+        )
+        return f"{{{', '.join(shown)}}}"
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self))

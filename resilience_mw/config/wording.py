@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 LONGEST_VALUE = 80
 
+_READ = 25 * LONGEST_VALUE
+"""Characters that are looked at; a password beyond them would be cut off anyway."""
+
+_USER = re.compile(r"(?<=://)\S*@")
+"""The user name and password of a URL, however many of its marks are in them."""
+
 
 def show(value: object) -> str:
-    """Return `value` as Python would write it, on one line and shortened, never raising."""
+    """Return `value` as Python would write it, on one line and shortened, never raising.
+
+    Of URLs the user names and passwords are left out: what is shown ends up in logs.
+    """
     # Cut before repr: a megabyte pasted into a variable should not be escaped only to be dropped.
     if isinstance(value, str):
         rest = f"... ({len(value)} characters)" if len(value) > LONGEST_VALUE else ""
-        return f"{value[:LONGEST_VALUE]!r}{rest}"
+        return f"{masked(value[:_READ])[:LONGEST_VALUE]!r}{rest}"
     try:
         text = repr(value)
     except Exception:  # a foreign __repr__, or an integer with more digits than Python prints
         text = f"<{type(value).__name__}>"
-    return one_line(text)
+    return one_line(masked(text[:_READ]))
+
+
+def masked(text: str) -> str:
+    """Return `text` with ``***`` for whatever stands before the ``@`` of a URL."""
+    return _USER.sub("***@", text) if "@" in text else text
 
 
 def plain(name: str) -> str:
