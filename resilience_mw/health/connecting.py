@@ -121,7 +121,23 @@ async def _connect(family: int, address: Any) -> socket.socket:
     try:
         connection.setblocking(False)
         await asyncio.get_running_loop().sock_connect(connection, address)
+        if _reached_itself(connection):
+            raise ConnectionRefusedError
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _reached_itself(connection: socket.socket) -> bool:
+    """Whether it was given, as its own, the very port that it asks for, and nobody listens there.
+
+    TCP lets two sockets connect to each other without a listener (RFC 9293, section 3.5), and a
+    socket to itself: on this machine, for a port of the range that clients are given.
+    """
+    if connection.family == getattr(socket, "AF_UNIX", None):
+        return False
+    try:
+        return bool(connection.getsockname() == connection.getpeername())
+    except OSError:
+        return False  # it is gone already: whoever asks something will see

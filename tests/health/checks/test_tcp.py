@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 
 import pytest
 
 from benchmarks.process import free_port
 from resilience_mw.health import TcpCheck
+from resilience_mw.health.address import Address
+from resilience_mw.health.connecting import Connector
 from tests.health.checks.asking import PASSED, ask
 
 
@@ -70,3 +73,30 @@ def test_the_next_address_of_a_name_is_tried(monkeypatch):
         finally:
             for client in waiting:
                 client.close()
+
+
+def test_nobody_is_not_itself(monkeypatch: pytest.MonkeyPatch):
+    """A connection can meet itself: the kernel gave it, as its own, the port that it asks for."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        where = found.getsockname()
+
+    class Unlucky(socket.socket):
+        """Has that port already, which else takes a few thousand attempts."""
+
+        def __init__(self, *arguments: int) -> None:
+            super().__init__(*arguments)
+            if self.family == socket.AF_INET:  # the event loop has others
+                self.bind(where)
+
+    monkeypatch.setattr("resilience_mw.health.connecting.socket.socket", Unlucky)
+    assert asyncio.run(_try(where)) == "ConnectionRefusedError"
+
+
+async def _try(where: tuple[str, int]) -> str:
+    try:
+        connection = await Connector(Address(*where)).open(10)
+    except OSError as error:
+        return type(error).__name__
+    connection.close()
+    return "connected"
