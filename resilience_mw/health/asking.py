@@ -20,6 +20,8 @@ from .watched import Watched
 
 logger = logging.getLogger("resilience_mw")
 
+NOT_ASKED = "not asked"
+
 SHEDDING = "shedding"
 """What readiness under load is called among the checks."""
 
@@ -31,6 +33,7 @@ class Asking:
         checks: what to ask, by name.
         shedding: decides about readiness under load; ``None`` = nothing does.
         waits_for_loop: an app with an event loop is to come, for its coroutine functions.
+        before: the life before this one; what hangs from then is not asked beside itself.
     """
 
     def __init__(
@@ -39,8 +42,12 @@ class Asking:
         shedding: Shedding | None,
         *,
         waits_for_loop: bool,
+        before: Asking | None = None,
     ) -> None:
         self.watched = [Watched(name, check) for name, check in checks.items()]
+        for watched, old in zip(self.watched, before.watched if before else (), strict=False):
+            if old.flight is not None and old.flight.hangs:
+                watched.flight = old.flight
         self.shed: CheckResult | None = None
         if shedding is not None:
             self.shed = CheckResult(SHEDDING, True, True, "", time.time())
@@ -60,13 +67,24 @@ class Asking:
         return self._thread is not None and not self.over
 
     def begin(self) -> bool:
-        """Start the thread; returns False, doing nothing, if that has been done."""
+        """Start the thread; returns False, doing nothing, if that has been done.
+
+        Raises:
+            OSError: there is no descriptor left.
+            RuntimeError: there is no thread left.
+        """
         if self._thread is not None:
             return False
         # Not the policy's: uvloop's loops do not survive a fork.
-        self._loop = asyncio.SelectorEventLoop()
-        self._thread = threading.Thread(target=self._run, name="resilience-mw-health", daemon=True)
-        self._thread.start()
+        loop = self._loop = asyncio.SelectorEventLoop()
+        thread = threading.Thread(target=self._run, name="resilience-mw-health", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            self._loop = None
+            loop.close()
+            raise
+        self._thread = thread
         return True
 
     def adopt(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -120,16 +138,16 @@ class Asking:
         await asyncio.wait(tasks, timeout=0.2)
 
     async def _ask_on(self, watched: Watched) -> None:
-        check = watched.check
         while True:
             began = time.monotonic()
             try:
                 await self._ask(watched)
             except Exception:
                 # A fault of ours must not pass for a passing check.
-                logger.exception("health check %s could not be asked", watched.name)
-                watched.observe("not asked", None, time.monotonic())
-            pause = check.interval * (1 + check.jitter * (random.random() - 0.5))
+                if watched.result.reason != NOT_ASKED:
+                    logger.exception("health check %s could not be asked", watched.name)
+                watched.observe(NOT_ASKED, None, time.monotonic())
+            pause = watched.interval * (1 + watched.jitter * (random.random() - 0.5))
             await asyncio.sleep(max(0.0, began + pause - time.monotonic()))
 
     async def _ask(self, watched: Watched) -> None:
@@ -139,7 +157,7 @@ class Asking:
             watched.observe("timeout", None, time.monotonic())
             return
         flight = watched.flight = await self._take_off(watched)
-        await asyncio.wait([flight.landed], timeout=watched.check.timeout)
+        await asyncio.wait([flight.landed], timeout=watched.timeout)
         watched.take(flight, time.monotonic())
         if not flight.over:
             flight.cancel()
@@ -147,14 +165,14 @@ class Asking:
     async def _take_off(self, watched: Watched) -> Flight:
         check, here = watched.check, asyncio.get_running_loop()
         if is_ours(check):
-            flight = Flight(here)
+            flight = Flight(here, here)
             run_here(check, flight)
             return flight
         if is_async(check) and self.waits_for_loop:
             await self._adopted.wait()
         there = self._app_loop
         if is_async(check) and there is None and not has_threads():
-            flight = Flight(here)
+            flight = Flight(here, here)
             run_here(check, flight)
             return flight
         if there is None or not is_async(check):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable
 
 from ..config.rules import Boolean, Integer, Invalid, Number
-from ..config.wording import show
+from ..config.wording import one_line, show
 from ..exceptions import ConfigError
 
 _SECONDS = Number(open=True)
 _COUNT = Integer(minimum=1)
+_READ = 1000
 
 
 class CheckFailed(Exception):
@@ -23,6 +25,19 @@ class CheckFailed(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+def reason_of(failed: CheckFailed) -> str:
+    """Return its reason as it may be shown: never empty, on one line, and short.
+
+    Whoever raises it may have made something else of the reason, and a list of checks must not
+    show a line that nobody but a check has written.
+    """
+    reason = getattr(failed, "reason", None)
+    if not isinstance(reason, str | int):
+        return "failed"
+    printable = "".join(mark if mark.isprintable() else " " for mark in str(reason)[:_READ])
+    return one_line(printable) or "failed"
 
 
 class Check:
@@ -57,6 +72,9 @@ class Check:
         name = type(self).__name__
         if not callable(probe):
             raise ConfigError(f"{name} probe must be callable, got {show(probe)}")
+        if inspect.isclass(probe) and issubclass(probe, Check):
+            # Making one says nothing about what it would ask, and so would pass for ever.
+            raise ConfigError(f"{name} probe must not be a kind of check, got {show(probe)}")
         for option, rule, value in (
             ("critical", Boolean(), critical),
             ("interval", _SECONDS, interval),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 import time
@@ -13,6 +14,8 @@ from ..core.shedding import Shedding
 from ..core.snapshot import CheckResult
 from .asking import Asking
 from .check import Check
+
+logger = logging.getLogger("resilience_mw")
 
 
 class Monitor:
@@ -51,8 +54,10 @@ class Monitor:
         self._counts: Callable[[], tuple[int, int]] | None = None
         self._touched = False
         self._resumes = False
+        self._complained = False
         self._lock = threading.Lock()
         self._asking = self._new()
+        self._end: weakref.finalize[..., Monitor] | None = None
         _monitors.add(self)
 
     def expect(self) -> None:
@@ -68,21 +73,33 @@ class Monitor:
         """
         with self._lock:
             if self._asking.over:
-                self._asking = self._new()
+                self._asking = self._new(self._asking)
             asking = self._asking
             if loop is not None:
                 self._app_loop = loop
             if self._app_loop is not None:
                 asking.adopt(self._app_loop)
-            if asking.begin():
-                # Whoever drops a guard has dropped its checks.
-                weakref.finalize(self, asking.stop).atexit = False
+            try:
+                if asking.begin():
+                    self._complained = False
+                    # Whoever drops a guard has dropped its checks.
+                    if self._end is not None:
+                        self._end.detach()
+                    self._end = weakref.finalize(self, asking.stop)
+                    self._end.atexit = False
+            except (OSError, RuntimeError) as error:
+                # Not ready until the next probe tries again: nothing else may fail for that.
+                if not self._complained:
+                    self._complained = True
+                    logger.error("health checks cannot be asked for now: %s", error)
 
     def touch(self) -> None:
         """Begin to ask, unless that has begun: somebody wants to know."""
         self._touched = True
-        if not self._asking.running:
-            self.start()
+        if not self._asking.running or (
+            self._app_loop is not None and self._app_loop.is_closed()  # and another may be running
+        ):
+            self.start(_running_loop() if self._expects else None)
 
     def close(self) -> None:
         """Stop asking. What is known stays known until it is old."""
@@ -115,7 +132,7 @@ class Monitor:
         return all(
             watched.result.observed_at is not None
             for watched in self._asking.watched
-            if watched.check.critical
+            if watched.critical
         )
 
     @property
@@ -126,8 +143,11 @@ class Monitor:
                 return watched.answered(time.monotonic())
         return None
 
-    def _new(self) -> Asking:
-        asking = Asking(self.checks, self._shedding, waits_for_loop=self._expects)
+    def _new(self, before: Asking | None = None) -> Asking:
+        rule = self._shedding
+        if rule is not None:
+            rule = Shedding(rule.share, rule.seconds)  # which knows nothing of an earlier life
+        asking = Asking(self.checks, rule, waits_for_loop=self._expects, before=before)
         asking.counts = self._counts
         return asking
 
@@ -154,6 +174,13 @@ class Monitor:
         self._asking = self._new()
         if resumes:
             self.start()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 _monitors: weakref.WeakSet[Monitor] = weakref.WeakSet()

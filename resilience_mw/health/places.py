@@ -78,15 +78,21 @@ class Thread:
         self._name = name
         self._asks: SimpleQueue[tuple[Check, Flight] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._runner: asyncio.Runner | None = None
 
     def run(self, check: Check, flight: Flight) -> None:
-        """Call the probe as soon as the thread is free."""
-        self._asks.put((check, flight))
+        """Call the probe as soon as the thread is free.
+
+        Raises:
+            RuntimeError: no thread can be started; the next call tries again.
+        """
         if self._thread is None:
             name = f"resilience-mw-check-{self._name}"
             # A daemon: nobody should wait at exit for a check that hangs.
-            self._thread = threading.Thread(target=self._work, name=name, daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._work, name=name, daemon=True)
+            thread.start()
+            self._thread = thread
+        self._asks.put((check, flight))
 
     def stop(self) -> None:
         """End the thread, once the probe it is in returns."""
@@ -94,19 +100,25 @@ class Thread:
 
     def _work(self) -> None:
         with contextlib.ExitStack() as stack:
-            runner: asyncio.Runner | None = None
-            while (ask := self._asks.get()) is not None:
-                check, flight = ask
-                try:
-                    value = check.probe()
-                    if inspect.isawaitable(value):
-                        if runner is None:
-                            runner = stack.enter_context(asyncio.Runner())
-                        value = runner.run(_wait(value, flight))
-                except BaseException as error:
-                    flight.end(error=error)
-                else:
-                    flight.end(value)
+            while self._call(stack):
+                pass  # in a function, so that nothing of one ask lives until the next
+
+    def _call(self, stack: contextlib.ExitStack) -> bool:
+        ask = self._asks.get()
+        if ask is None:
+            return False
+        check, flight = ask
+        try:
+            value = check.probe()
+            if inspect.isawaitable(value):
+                if self._runner is None:
+                    self._runner = stack.enter_context(asyncio.Runner())
+                value = self._runner.run(_wait(value, flight))
+        except BaseException as error:
+            flight.end(error=error)
+        else:
+            flight.end(value)
+        return True
 
 
 async def _wait(work: Awaitable[object], flight: Flight) -> object:

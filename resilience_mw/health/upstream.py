@@ -85,10 +85,14 @@ class UpstreamCheck(Check):
         self._server_name = asked.partition("%")[0].rstrip(".") if target.secure else None
 
     async def _ask(self) -> None:
-        self.status = None
-        with reasons():
-            async with asyncio.timeout(self.timeout):
-                status = await self._answer()
+        # Until then it is what it was: two apps may share this check, and read it meanwhile.
+        try:
+            with reasons():
+                async with asyncio.timeout(self.timeout):
+                    status = await self._answer()
+        except Exception:
+            self.status = None
+            raise
         self.status = status
         if status not in self._expected:
             raise CheckFailed(f"status {status}")

@@ -7,7 +7,7 @@ import logging
 import time
 
 from ..core.snapshot import CheckResult
-from .check import Check, CheckFailed
+from .check import Check, CheckFailed, reason_of
 from .flight import Flight
 from .hysteresis import Hysteresis
 from .places import Thread
@@ -23,7 +23,8 @@ class Watched:
 
     Args:
         name: what it is called.
-        check: what to ask.
+        check: what to ask; its numbers are read here and never again, since a probe that changes
+            them must not stop us from asking.
     """
 
     def __init__(self, name: str, check: Check) -> None:
@@ -31,11 +32,13 @@ class Watched:
         self.check = check
         self.flight: Flight | None = None
         self.thread = Thread(name)
-        self.result = CheckResult(name, False, check.critical, "not asked yet", time.time())
+        self.interval, self.jitter = check.interval, check.jitter
+        self.timeout, self.critical = check.timeout, check.critical
+        self.result = CheckResult(name, False, self.critical, "not asked yet", time.time())
         self._state = Hysteresis(check.fall, check.rise)
         self._asked_at: float | None = None
-        pause = check.interval * (1 + check.jitter)
-        self._fresh = pause + check.timeout
+        pause = self.interval * (1 + self.jitter)
+        self._fresh = pause + self.timeout
         self._stale = 2 * self._fresh + SLACK
 
     def take(self, flight: Flight, now: float) -> None:
@@ -43,13 +46,14 @@ class Watched:
         if not flight.over:
             self.observe("timeout", None, now)
         elif flight.error is None:
-            reason = "returned False" if flight.value is False else ""
-            self.observe(reason, getattr(self.check, "status", None), now)
+            self.observe(_verdict(flight.value), self._status(), now)
         elif isinstance(flight.error, CheckFailed):
-            self.observe(flight.error.reason, getattr(self.check, "status", None), now)
+            self.observe(reason_of(flight.error), self._status(), now)
         else:
             # The class alone: the text may hold an address or a password.
             self.observe(type(flight.error).__name__, None, now, flight.error)
+        # Its traceback keeps alive whatever the probe had open.
+        flight.value = flight.error = None
 
     def observe(
         self, reason: str, status: int | None, now: float, error: BaseException | None = None
@@ -65,7 +69,7 @@ class Watched:
         self.result = CheckResult(
             self.name,
             passing,
-            self.check.critical,
+            self.critical,
             "" if passing else reason,
             at if turned else self.result.since,
             at,
@@ -76,6 +80,12 @@ class Watched:
             logger.debug("health check %s", self.name, exc_info=error)
         elif turned and known:
             logger.info("health check %s passes again", self.name)
+
+    def _status(self) -> int | None:
+        """Return what the next tier answered, if that is a status: it may be passed on."""
+        status = getattr(self.check, "status", None)
+        # RFC 9110, section 15: what is not in between is no final status.
+        return int(status) if isinstance(status, int) and 200 <= status <= 599 else None
 
     def current(self, now: float) -> CheckResult:
         """Return what is known; what has not been asked for long is not known."""
@@ -88,3 +98,11 @@ class Watched:
         if self._asked_at is None or now - self._asked_at > self._fresh + min(1.0, self._fresh):
             return None
         return self.result.status
+
+
+def _verdict(value: object) -> str:
+    """Return why what a probe returned is no pass; empty = it is one."""
+    if value is False:
+        return "returned False"
+    # One that is made in the probe, and not asked, would pass for ever.
+    return "returned a check" if isinstance(value, Check) else ""

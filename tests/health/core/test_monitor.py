@@ -263,7 +263,7 @@ def test_a_fault_of_ours_is_no_pass(
     check = Check(passes, interval=0.01)
     with asking({"db": check}) as monitor:
         until(lambda: monitor.ready)
-        monkeypatch.setattr(check, "timeout", "soon")
+        monkeypatch.delattr(check, "probe")
         until(lambda: not monitor.ready)
         assert only(monitor).reason == "not asked"
         monkeypatch.undo()
