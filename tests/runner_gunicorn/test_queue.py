@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from benchmarks.talk import Answer, Client
 
 from .launch import launch, together
 
-GATELESS = {"backpressure_enabled": "false"}
+GATELESS: dict[str, Any] = {"backpressure_enabled": "false"}
 """They wait for longer than our gate would let them."""
 
 
