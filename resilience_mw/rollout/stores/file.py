@@ -106,10 +106,15 @@ class FileStore(Store):
     def _read(self) -> bytes:
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         try:
-            with open(os.open(self.path, flags), "rb") as file:
-                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            descriptor = os.open(self.path, flags)
+            try:
+                # Before it is made a file: `open` leaves a directory's descriptor open.
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                     raise StoreError(f"{self.name} is no regular file")
-                content = file.read(LARGEST + 1)
+                with open(descriptor, "rb", closefd=False) as file:
+                    content = file.read(LARGEST + 1)
+            finally:
+                os.close(descriptor)
         except FileNotFoundError:
             if self._seen:
                 raise StoreError(f"{self.name} is not there any more") from None

@@ -239,3 +239,16 @@ def test_whoever_changes_it_may_be_killed(path: Path):
     assert all(old.after == new.before for old, new in itertools.pairwise(changes))
     leftovers = {entry.name for entry in path.parent.iterdir()} - {path.name}
     assert leftovers == {f"{path.name}.lock", f"{path.name}.history.jsonl"}
+
+
+def test_a_file_that_became_a_directory_costs_no_descriptors(path: Path):
+    """A follower looks at it four times a second."""
+    store = opened(path)
+    store.change("cart", 5, who="anna")
+    path.unlink()
+    path.mkdir()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(50):
+        with pytest.raises(StoreError, match="is no regular file"):
+            store.load()
+    assert len(os.listdir("/proc/self/fd")) < before + 25
