@@ -88,7 +88,8 @@ class RolloutRule:
         if self.prefix is not None:
             self._check("prefix", "must have no empty or dotted segment", straight(self.prefix))
         if self.host is not None:
-            self._check("host", "must be a host name without a port", _is_text(self.host, _HOST))
+            right = _is_text(self.host, _HOST) and bool(self.host.strip("."))
+            self._check("host", "must be a host name without a port", right)
             object.__setattr__(self, "host", self.host.lower().rstrip("."))
 
     def _targets(self) -> set[str]:

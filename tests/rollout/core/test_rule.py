@@ -22,6 +22,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"path": None, "prefix": "/a/../b"}, "prefix must have no empty or dotted segment"),
     ({"path": None, "prefix": "//a"}, "prefix must have no empty or dotted segment"),
     ({"host": "a:80"}, "RolloutRule r: host must be a host name without a port, got 'a:80'"),
+    ({"host": "."}, "RolloutRule r: host must be a host name without a port, got '.'"),
     ({"host": 7}, "RolloutRule r: host must be a host name without a port, got 7"),
     ({"methods": "GET"}, "RolloutRule r: methods must be method names such as ('GET', 'HEAD')"),
     ({"methods": ["GET POST"]}, "RolloutRule r: methods must be method names"),
