@@ -114,12 +114,19 @@ class ASGIExchange(Exchange):
         return client[0] if client else None
 
     def header(self, name: str) -> str | None:
-        """Return a request header; several of the same name are joined with commas."""
+        """Return a request header; several of the same name are joined with commas.
+
+        Those of cookies are joined with semicolons: HTTP/2 clients send them in pieces (RFC 9113,
+        8.2.3).
+        """
         wanted = _on_the_wire(name)
         found: bytes | None = None
         for key, value in self.scope["headers"]:
             if key == wanted:
-                found = value if found is None else found + b"," + value
+                if found is None:
+                    found = value
+                else:
+                    found += (b"; " if wanted == b"cookie" else b",") + value
         return None if found is None else found.decode("latin-1")
 
     def waited(self, now: float) -> float:

@@ -147,7 +147,7 @@ class Exchange:
         return self.peer
 
     def header(self, name: str) -> str | None:
-        """Return a request header; several of the same name are joined with commas."""
+        """Return a request header; several of the same name are joined, as a rule with commas."""
         raise NotImplementedError  # pragma: no cover - every driver has its own
 
     def waited(self, now: float) -> float:

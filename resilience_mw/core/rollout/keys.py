@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from ..exchange import Exchange
@@ -14,14 +15,17 @@ MOST_COOKIES = 16_384
 """Characters of a ``Cookie`` header that are looked at; who sends more is not known. Servers and
 proxies allow half of it, or all."""
 
+_BETWEEN = re.compile(r";|,(?=\s*[!#$%&'*+.^_`|~0-9A-Za-z-]+=)")
+"""Between two cookies. HTTP/2 clients send them in pieces, which WSGI servers join with commas; so a
+comma that a name follows is the end of a value."""
+
 
 def cookie(exchange: Exchange, name: str) -> str | None:
     """Return the first cookie of that name, as it was sent; ``None`` if there is none, or empty."""
     header = exchange.header("cookie")
     if header is None or name not in header or len(header) > MOST_COOKIES:
         return None
-    # Clients that send several Cookie headers have them joined with commas; ";" is the rule.
-    for pair in header.split(";"):
+    for pair in _BETWEEN.split(header) if "," in header else header.split(";"):
         key, equals, value = pair.partition("=")
         if equals and key.strip() == name:
             return value.strip() or None

@@ -8,6 +8,7 @@ import pytest
 
 from resilience_mw import ConfigError, RolloutRule
 from resilience_mw.core import Share
+from tests.asgi.harness import Exchange, run, scope
 
 from .drivers import ASGI, DRIVERS, WSGI, rule_of
 
@@ -90,6 +91,21 @@ def test_users_by_header_agree_with_the_hash(driver: Any):
         for user in ("ann", "bob", "eve", "ü"):
             expected = "new" if rule.includes(user, percent) else "old"
             assert driver.get(app, "/a", headers={"X-User": user}).text == expected
+
+
+def test_cookies_in_pieces_name_the_same_user(driver: Any):
+    """As HTTP/2 clients send them; WSGI servers join the pieces with commas."""
+    rule = RolloutRule("r", path="/a", percent=50, by="user", cookie="session")
+    app = both(driver, rule)
+    for user in range(40):
+        pieces = ["theme=dark", f"session=u{user}", "lang=ja"]
+        expected = "new" if rule.includes(f"u{user}") else "old"
+        if driver is ASGI:
+            facts = scope("/a", headers=[(b"cookie", piece.encode()) for piece in pieces])
+            assert run(Exchange(facts).through(app)).text.decode() == expected
+        for joint in (",", ", ", "; "):
+            headers = {"Cookie": joint.join(pieces)}
+            assert driver.get(app, "/a", headers=headers).text == expected
 
 
 @pytest.mark.parametrize("how", [{"cookie": "session"}, {"header": "X-User"}])
