@@ -59,6 +59,7 @@ class Fallback:
                 return
             failure = None
             response.end(RuntimeError())
+        response.shut()
         self._variant.meter.fallbacks += 1
         self._notice(failure, response.began)
         if self._label is not None:

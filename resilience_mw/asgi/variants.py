@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core.exchange import KEY
 from ..core.rollout.meter import Meter
+from ..signals.reach import is_closing
 from ..types import ASGIApp, Message, Scope, Send
 
 
@@ -72,13 +73,17 @@ class Response:
         meter = variant.meter
         if meter.running is not None:
             meter.running.discard(self)
-        meter.answered(
-            status,
-            self.began,
-            now,
-            exchange is not None and exchange.deadline is not None and now > exchange.deadline,
-            status == 503 and _busy(message),
-        )
+        if status >= 500 and is_closing(self.server_send):
+            # Frameworks answer so when the client stops sending its request.
+            meter.left(self.began, now)
+        else:
+            meter.answered(
+                status,
+                self.began,
+                now,
+                exchange is not None and exchange.deadline is not None and now > exchange.deadline,
+                status == 503 and _busy(message),
+            )
         if variant.label is not None:
             message = labelled(message, variant.label)
         return self.server_send(message)
@@ -87,19 +92,33 @@ class Response:
         """Note how the app ended, if it raised or never answered."""
         now = monotonic()
         meter = self.variant.meter
+        failed = isinstance(error, Exception)
         if self.status:
             # An OSError is how a server says that the client has left.
-            if isinstance(error, Exception) and not isinstance(error, OSError):
+            if failed and not isinstance(error, OSError) and not is_closing(self.server_send):
                 meter.broke(now)
             return
         if meter.running is not None:
             meter.running.discard(self)
         exchange = self.scope.get(KEY)
         late = exchange is not None and exchange.deadline is not None and now > exchange.deadline
-        if late or isinstance(error, Exception):
+        if not late:
+            closing = is_closing(self.server_send)
+            # Whoever returns without an answer has seen the client leave, or forgotten to answer.
+            failed = not closing if failed else error is None and closing is False
+        if late or failed:
             meter.failed(self.began, now, late)
         else:
             meter.left(self.began, now)
+
+    def shut(self) -> None:
+        """Swallow what the app may still send: another one answers."""
+        self.status = self.status or 500
+        self.server_send = _swallow
+
+
+async def _swallow(message: Message) -> None:
+    """Send nothing."""
 
 
 def _busy(message: Message) -> bool:

@@ -8,6 +8,7 @@ keep the `send` they wrap. The walk looks at attributes and closures and calls n
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from types import BuiltinMethodType, CodeType
 from typing import Any
 
@@ -28,6 +29,12 @@ def socket_behind(send: Any) -> Any:
     return _walk(send)[0]
 
 
+def is_closing(send: Any) -> bool | None:
+    """Return whether the client's connection is closed; ``None`` where it is out of reach."""
+    ask = getattr(_walk(send, _transport_of)[0], "is_closing", None)
+    return None if ask is None else bool(ask())
+
+
 def comes_from_thread(send: Any) -> bool:
     """Return whether requests reach the loop from another thread: `send` is not made of Python.
 
@@ -36,8 +43,23 @@ def comes_from_thread(send: Any) -> bool:
     return isinstance(_walk(send)[1], BuiltinMethodType)
 
 
-def _walk(send: Any) -> tuple[Any, Any]:
-    """Return the socket, if one was found, and the innermost `send` seen."""
+def _socket_of(owner: Any) -> Any:
+    """Return the socket of an object that has asyncio's transport or stream writer."""
+    transport = _transport_of(owner)
+    return None if transport is None else transport.get_extra_info("socket")
+
+
+def _transport_of(owner: Any) -> Any:
+    """Return asyncio's transport or stream writer, if an object has one."""
+    for name in ("transport", "writer"):
+        transport = getattr(owner, name, None)
+        if hasattr(transport, "get_extra_info"):
+            return transport
+    return None
+
+
+def _walk(send: Any, find: Callable[[Any], Any] = _socket_of) -> tuple[Any, Any]:
+    """Return what was found in one of its owners, if anything, and the innermost `send` seen."""
     try:
         for _ in range(_DEPTH):
             inner = None
@@ -45,9 +67,9 @@ def _walk(send: Any) -> tuple[Any, Any]:
             if owner is None:
                 owner, inner = _captured(send)
             if inner is None:
-                sock = _socket_of(owner)
-                if sock is not None:
-                    return sock, send
+                found = find(owner)
+                if found is not None:
+                    return found, send
                 inner = _kept(owner)
             if inner is None:
                 break
@@ -86,15 +108,6 @@ def _kept(owner: Any) -> Any:
         inner = getattr(owner, name, None)
         if callable(inner) and getattr(inner, "__self__", None) is not owner:
             return inner
-    return None
-
-
-def _socket_of(owner: Any) -> Any:
-    """Return the socket of an object that has asyncio's transport or stream writer."""
-    for name in ("transport", "writer"):
-        ask = getattr(getattr(owner, name, None), "get_extra_info", None)
-        if ask is not None:
-            return ask("socket")
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
@@ -76,8 +77,10 @@ class FallbackVariant(Variant):
             if response.status or _has_body(environ):
                 return response.watch(iterable)
             response.raised()
-            iterable.close()
+            with contextlib.suppress(Exception):
+                iterable.close()  # the old app answers, whatever the new one does
             self._notice(None, response.began)
+        response.shut()
         self.section.soon(self._count)
         if self._old_label is not None:
             start_response = partial(_start_labelled, start_response, self._old_label)

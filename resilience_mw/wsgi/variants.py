@@ -11,6 +11,7 @@ from typing import Any
 from ..core.exchange import KEY, Exchange
 from ..core.rollout.meter import Meter
 from ..types import Environ, StartResponse, WSGIApp
+from .exchange import client_left
 from .section import Section
 from .watch import Watch
 
@@ -109,8 +110,13 @@ class Response:
             meter = variant.meter
             if meter.running is not None:
                 meter.running.discard(self)
+            # Frameworks answer so when the client stops sending its request.
+            left = code >= 500 and client_left(self.environ)
             with section.lock:
-                meter.answered(code, self.began, now, late, busy)
+                if left:
+                    meter.left(self.began, now)
+                else:
+                    meter.answered(code, self.began, now, late, busy)
             if section.due:
                 section.settle()
         elif exc_info is not None and status >= "5":
@@ -125,6 +131,9 @@ class Response:
         """Note that the app failed, once."""
         if self.over:
             return
+        left = client_left(self.environ)
+        if left and self.status:
+            return
         self.over = True
         meter, now = self.variant.meter, time.monotonic()
         if self.status:
@@ -134,7 +143,10 @@ class Response:
                 meter.running.discard(self)
             exchange = self.environ.get(KEY)
             late = exchange is not None and _is_late(exchange, now)
-            job = partial(meter.failed, self.began, now, late)
+            if left and not late:
+                job = partial(meter.left, self.began, now)
+            else:
+                job = partial(meter.failed, self.began, now, late)
         self.variant.section.soon(job)
 
     def end(self) -> None:
@@ -148,6 +160,11 @@ class Response:
                 meter.running.discard(self)
             self.variant.section.soon(partial(meter.left, self.began, time.monotonic()))
 
+    def shut(self) -> None:
+        """Swallow what the app may still send: another one answers."""
+        self.status = self.status or 500
+        self.server_start_response = _swallow
+
     def watch(self, iterable: Any) -> Iterable[bytes]:
         """Return the body, with its failures and its end noted."""
         body: Iterable[bytes] = iterable
@@ -158,6 +175,11 @@ class Response:
             if isinstance(wrapper, type) and isinstance(iterable, wrapper):
                 return body  # servers know it by its type
         return (SizedChunks if hasattr(iterable, "__len__") else Chunks)(iterable, self)
+
+
+def _swallow(*start: object) -> Callable[[bytes], object]:
+    """Start nothing."""
+    return lambda data: None
 
 
 def _is_late(exchange: Exchange, now: float) -> bool:
@@ -188,6 +210,8 @@ class Chunks:
                 self._chunks = iter(self._iterable)
             return next(self._chunks)
         except StopIteration:
+            if not self._response.status:
+                self._response.raised()  # the server has nothing to answer with
             raise
         except Exception:
             self._response.raised()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
@@ -220,3 +221,51 @@ def test_a_proxys_word_is_the_answer_where_nobody_else_is_asked():
     assert run(main()) == 502
     middle = falling(WSGI, WSGI.app("new", fails=UNREACHABLE))
     assert wsgi_harness.call(middle, "/a", CONTENT_LENGTH="3") == (502, b"Bad Gateway")
+
+
+def test_an_asgi_app_that_went_on_sends_nothing_any_more():
+    """What it left running must not begin a second response."""
+    going_on: list[asyncio.Task[None]] = []
+
+    async def new(scope: Any, receive: Any, send: Any) -> None:
+        async def late() -> None:
+            await done.wait()
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"new"})
+
+        going_on.append(asyncio.create_task(late()))
+        raise TimeoutError
+
+    app = falling(ASGI, new)
+
+    async def main() -> Exchange:
+        exchange = await Exchange(scope("/a")).through(app)
+        done.set()
+        await going_on[0]
+        return exchange
+
+    done = asyncio.Event()
+    exchange = run(main())
+    assert (exchange.status, exchange.text) == (200, b"old")
+
+
+def test_a_wsgi_app_that_went_on_sends_nothing_any_more():
+    """The same, and a body that cannot even be closed is no hindrance."""
+    starts: list[Any] = []
+
+    class Nothing:
+        def __iter__(self) -> Any:
+            return iter(())
+
+        def close(self) -> None:
+            raise OSError
+
+    def new(environ: Any, start_response: Any) -> Any:
+        starts.append(start_response)
+        return Nothing()
+
+    app = falling(WSGI, new)
+    response = wsgi_harness.begin(app, "/a")
+    starts[0]("200 OK", [])(b"new")
+    assert response.read() == b"old"
+    assert [start[0] for start in response.starts] == ["200 Whatever"]
