@@ -85,9 +85,10 @@ class Lane:
     def apply(self, share: Share | None) -> None:
         """Take the share that the store holds; ``None`` = it holds none, and the rule's counts."""
         share = Share(self.rule.percent) if share is None else share
-        # Whoever calls holds no lock: the comparison forgets when a request asks for a verdict.
-        self._cleared |= self.share.held and not share.held
         places = 0 if share.held else places_of(share.percent)
+        # What it did before it was taken back, by whomever, says nothing of what was mended since.
+        # Whoever calls holds no lock: the comparison forgets when a request asks for a verdict.
+        self._cleared |= places > 0 and not self._places
         self.share, self._places = share, places
         if self._place is not None:
             self.chosen = self._place < places
