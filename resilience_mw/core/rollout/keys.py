@@ -16,8 +16,8 @@ MOST_COOKIES = 16_384
 proxies allow half of it, or all."""
 
 _BETWEEN = re.compile(r";|,(?=\s*[!#$%&'*+.^_`|~0-9A-Za-z-]+=)")
-"""Between two cookies. HTTP/2 clients send them in pieces, which WSGI servers join with commas; so a
-comma that a name follows is the end of a value."""
+"""Between two cookies. HTTP/2 clients send them in pieces, which WSGI servers join with commas; so
+a comma that a name follows is the end of a value."""
 
 
 def cookie(exchange: Exchange, name: str) -> str | None:
