@@ -8,18 +8,19 @@ took them, however it ends, and no child inherits them.
 from __future__ import annotations
 
 import contextlib
+import copy
 import fcntl
 import mmap
 import os
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ...exceptions import ConfigError
 from .file import open_file
 
-_SLOT = struct.Struct("=qqd???5x")
+_SLOT = struct.Struct("qqd???5x")
 _HEADER = struct.Struct("=q??6x")
 _HEADER_SIZE = 64
 _COUNT = 512
@@ -30,6 +31,8 @@ SIZE = _HEADER_SIZE + _COUNT * _SLOT.size
 
 _CHAIR, _DOOR, _FIRST = 0, 1, 2
 """What is locked: listening, coming and going, and the slots from the first on."""
+
+_NOBODY = (0, 0, 0.0, False, False, False)
 
 _KNOCKS = 200
 
@@ -65,6 +68,7 @@ class Board:
     def __init__(self, port: int) -> None:
         self._port = port
         self._mine = -1
+        self._former: Board | None = None  # the file before it was removed, for who is still there
         self.elected = False
         """Whether this process is the one that listens, or is about to."""
         self._open()
@@ -88,23 +92,61 @@ class Board:
         self._unlock(_DOOR)
         raise ConfigError(f"health.port can speak for at most {_COUNT} workers")
 
+    def renew(self, *, make: bool) -> bool:
+        """Go on in the file that all who come now find, if that is another; returns whether.
+
+        Cleaners of temporary files remove ours, and so does logind when its user has logged out.
+
+        Args:
+            make: whether to make it if there is none.
+
+        Raises:
+            ConfigError: it cannot be made, or used.
+        """
+        if self._mine < 0 or self._is_current() or not (make or os.path.lexists(self._path)):
+            if self._former is not None and not any(True for _ in self._former.others()):
+                self._leave_former()
+            return False
+        self._leave_former()
+        former = copy.copy(self)
+        self._open()
+        self._former = former
+        former._put(former._mine, *_NOBODY)
+        self._mine = -1
+        self.elected = False
+        self.join()
+        return True
+
+    def _leave_former(self) -> None:
+        if self._former is not None:
+            self._former._close()
+            self._former = None
+
     def write(self, slot: Slot) -> None:
         """Say something else of this process."""
         state = (slot.started, slot.ready, True)
         self._put(self._mine, slot.pid, slot.family, slot.beat, *state)
 
-    def others(self) -> Iterator[Slot]:
-        """Yield what the other workers that are alive say of themselves."""
+    def others(self, wanted: Callable[[Slot], bool] = lambda _: True) -> Iterator[Slot]:
+        """Yield what the other workers that are alive say of themselves.
+
+        Args:
+            wanted: whether it matters. To see whether a worker lives is a system call, for which
+                the interpreter is let go of, and busy threads are slow to give it back.
+        """
         for number in range(_COUNT):
             pid, family, beat, *state, taken = _SLOT.unpack_from(self._map, self._offset(number))
-            if not taken or number == self._mine:
+            slot = Slot(pid, family, beat, *state)
+            if not taken or number == self._mine or not wanted(slot):
                 continue
             if self._lock(_FIRST + number):
                 # Its process is gone. Nobody else can be writing here: the slot is ours.
-                self._put(number, 0, 0, 0.0, False, False, False)
+                self._put(number, *_NOBODY)
                 self._unlock(_FIRST + number)
             else:
-                yield Slot(pid, family, beat, *state)
+                yield slot
+        if self._former is not None:
+            yield from self._former.others(wanted)
 
     def elect(self) -> bool:
         """Become the one that listens, if nobody is; returns whether this process is."""
@@ -133,7 +175,7 @@ class Board:
     def close(self) -> None:
         """Leave the slot, and with it every lock of this process; the last one removes the file."""
         if self._mine >= 0:
-            self._put(self._mine, 0, 0, 0.0, False, False, False)
+            self._put(self._mine, *_NOBODY)
             self._knock()
             if self._is_current() and not any(True for _ in self.others()):
                 with contextlib.suppress(OSError):
@@ -144,11 +186,17 @@ class Board:
         """Close the file without a word: in a child of the process that the slot belongs to."""
         self.elected = False
         self._mine = -1
+        self._leave_former()
         self._close()
 
     def _open(self) -> None:
-        self._path, self._descriptor = open_file(self._port, SIZE)
-        self._map = mmap.mmap(self._descriptor, SIZE)
+        path, descriptor = open_file(self._port, SIZE)
+        try:
+            self._map = mmap.mmap(descriptor, SIZE)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._path, self._descriptor = path, descriptor
 
     def _close(self) -> None:
         self._map.close()

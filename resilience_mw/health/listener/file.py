@@ -28,16 +28,17 @@ def open_file(port: int, size: int) -> tuple[Path, int]:
     Raises:
         ConfigError: none does, or the file is not what we would have made.
     """
-    name = f"resilience_mw-{LAYOUT}-{os.getuid()}-{_network()}{port}"
+    name = f"resilience_mw-{LAYOUT}-{os.getuid()}-{_namespaces()}{port}"
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    tried = list(_places())
-    for place in tried:
+    tried: list[str] = []
+    for place in _places():
         path = place / name
         try:
             descriptor = os.open(path, flags, 0o600)
         except OSError as error:
             if os.path.lexists(path):
                 raise ConfigError(f"health.port: {path} cannot be used: {error.strerror}") from None
+            tried.append(f"{place} ({error.strerror})")
             continue
         found = os.fstat(descriptor)
         private = stat.S_ISREG(found.st_mode) and not found.st_mode & 0o077
@@ -46,11 +47,12 @@ def open_file(port: int, size: int) -> tuple[Path, int]:
             raise ConfigError(f"health.port: {path} must be a file of nobody else's (mode 0600)")
         try:
             _reserve(descriptor, size)
-        except OSError:
+        except OSError as error:
             os.close(descriptor)
+            tried.append(f"{place} ({error.strerror or error})")
             continue
         return path, descriptor
-    where = ", ".join(map(str, tried)) or "no directory"
+    where = ", ".join(tried) or "no directory"
     raise ConfigError(f"health.port needs a place for a small file; tried {where}")
 
 
@@ -71,9 +73,9 @@ def _places() -> Iterator[Path]:
         yield Path(tempfile.gettempdir())
 
 
-def _network() -> str:
-    """Return what tells this network from that of another container, in which ports are others."""
+def _namespaces() -> str:
+    """Return what tells this container from another, in which ports or processes are others."""
     try:
-        return f"{os.stat('/proc/self/ns/net').st_ino}-"
+        return "".join(f"{os.stat(f'/proc/self/ns/{kind}').st_ino}-" for kind in ("net", "pid"))
     except OSError:
         return ""

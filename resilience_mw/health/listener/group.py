@@ -26,7 +26,7 @@ class Group:
 
     Args:
         options: of the listener.
-        others: returns what the other workers say of themselves.
+        others: returns what those of the other workers say of themselves that are wanted.
         now: returns the time (monotonic seconds).
 
     Attributes:
@@ -37,7 +37,10 @@ class Group:
     """
 
     def __init__(
-        self, options: Health, others: Callable[[], Iterable[Slot]], now: Callable[[], float]
+        self,
+        options: Health,
+        others: Callable[[Callable[[Slot], bool]], Iterable[Slot]],
+        now: Callable[[], float],
     ) -> None:
         self.policies: Sequence[HealthPolicy] = ()
         self.beat: Callable[[], float] = float
@@ -57,21 +60,22 @@ class Group:
         if request.path == options.ready_path:
             if reply.status == OK.status and told_to_stop():
                 reply = NOT_READY
-            if reply.status != OK.status and any(slot.ready for slot in self._others()):
+            if reply.status != OK.status and self._any(_is_ready):
                 return OK
         elif request.path == options.startup_path and reply.status != OK.status:
-            return OK if any(slot.started for slot in self._others()) else reply
+            return OK if self._any(_has_started) else reply
         return reply
 
     def stuck(self) -> bool:
         """Whether a loop of the server has not turned for longer than it may."""
-        return self.stuck_here() or any(
-            slot.started and self._silent(slot.beat) for slot in self._others()
-        )
+        return self.stuck_here() or self._any(lambda slot: slot.started and self._silent(slot.beat))
 
     def stuck_here(self) -> bool:
         """Whether the loop of this worker has not."""
         return self.started() and self._silent(self.beat())
+
+    def _any(self, wanted: Callable[[Slot], bool]) -> bool:
+        return any(True for _ in self._others(wanted))
 
     def _silent(self, beat: float) -> bool:
         since = self._now() - self._options.stuck_after
@@ -101,3 +105,11 @@ class Group:
             is not None
         ]
         return max(replies, key=lambda reply: reply.status, default=None)
+
+
+def _is_ready(slot: Slot) -> bool:
+    return slot.ready
+
+
+def _has_started(slot: Slot) -> bool:
+    return slot.started

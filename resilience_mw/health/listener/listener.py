@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import time
@@ -25,12 +26,19 @@ TICK = 0.1
 EAGER_TICK = 0.005
 """The same while the worker that listens is about to end."""
 
+PAUSED = 1.0
+"""Seconds between two turns that are no wait of ours: the whole process did not run."""
+
 NAP = 0.0005
 """Seconds to let go of the interpreter for, to see how long it takes to get it back: enough for
 another thread to take it."""
 
 HAND_OVER = 2.5 * TICK
 """Seconds for which a worker that ends still listens, so that another stands by."""
+
+LOOK, LOOK_BEHIND = 0.25, 0.5
+"""Seconds between two looks whether the shared file is still there: of the worker that listens,
+and of the others, which follow it."""
 
 ATTEMPTS = 20
 """How often the port is asked for, a twentieth of a second apart: it may just be let go."""
@@ -51,7 +59,7 @@ class Listener:
     def __init__(self, options: Health) -> None:
         self.options = options
         self.board = Board(options.port)
-        self.group = Group(options, lambda: list(self.board.others()), time.monotonic)
+        self.group = Group(options, lambda wanted: self.board.others(wanted), time.monotonic)
         self._family = family()
         self._bell = Bell()
         self._poller = Poller()
@@ -62,6 +70,7 @@ class Listener:
         self._haste = Haste()
         self._sleep = original("time", "sleep")
         self._measured_at = 0.0
+        self._looked_at = self._turned_at = time.monotonic()
         self._stuck = False
         self.ended = False
         """Whether the thread has come to its end."""
@@ -90,6 +99,7 @@ class Listener:
 
     def abandon(self) -> None:
         """Close the descriptors and nothing else: in a child of the process that they are of."""
+        self._haste.stop()
         if self._answerer is not None:
             self._answerer.abandon()
         if self._watched[1] >= 0:
@@ -110,6 +120,8 @@ class Listener:
                 except OSError as failed:
                     error = failed
                     self.board.resign()
+                    if failed.errno not in (errno.EADDRINUSE, errno.EADDRNOTAVAIL):
+                        break
             elif self.board.listener[2]:
                 self._know_all()  # one of us would have let another listen by now
                 return
@@ -152,15 +164,17 @@ class Listener:
         before = time.monotonic()
         ready = self._poller.wait(self._pause(before))
         now = time.monotonic()
-        if now - before > 1.0:
+        if now - self._turned_at > PAUSED:
             self.group.awake_since = now
+        self._turned_at = now
         if self._answerer is not None:
             self._answerer.serve(ready, now)
         if self._bell.fileno() in ready:
             self._bell.clear()
+        self._look(now)
         self._report()
         self._tell_of_loop()
-        if self._answerer is None and not self._closing_at:
+        if not self._closing_at:
             self._stand_by()
         if now - self._measured_at > TICK:
             self._measured_at = begun = time.monotonic()
@@ -187,9 +201,20 @@ class Listener:
             else:
                 logger.warning("process %d: the event loop turns again", pid)
 
+    def _look(self, now: float) -> None:
+        """Move to a new file when somebody has removed the one that is shared."""
+        listens = self._answerer is not None
+        if now - self._looked_at > (LOOK if listens else LOOK_BEHIND):
+            self._looked_at = now
+            if self.board.renew(make=listens) and listens:
+                logger.warning("the file behind health.port was removed, and is made anew")
+
     def _stand_by(self) -> None:
         """Listen if nobody does any more; else be woken when the one that does is gone."""
-        if self.board.elect():
+        if self._answerer is not None:
+            if not self.board.elected and self.board.elect():  # in a new file
+                self.board.declare(listening=True)
+        elif self.board.elect():
             self._watch(0)
             try:
                 self._listen()
@@ -210,6 +235,7 @@ class Listener:
             return
         if descriptor >= 0:
             self._poller.forget(descriptor)
+            self._watched = (0, -1)  # a fork at this very moment must not close it again
             os.close(descriptor)
         descriptor = -1
         open_process: Any = getattr(os, "pidfd_open", None)
@@ -229,10 +255,10 @@ class Listener:
         return time.monotonic() - self._closing_at > HAND_OVER
 
     def _end(self) -> None:
+        self._haste.stop()
         if self._answerer is not None:
             self._answerer.accept(time.monotonic())
             self._answerer.close()
-        self._haste.stop()
         self._watch(0)
         self.board.close()
         self._bell.close()

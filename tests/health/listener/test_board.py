@@ -41,7 +41,7 @@ def in_child(act: object) -> int:
 
 
 def path_of(port: int, tmp_path: Path) -> Path:
-    return tmp_path / f"resilience_mw-{files.LAYOUT}-{os.getuid()}-{files._network()}{port}"
+    return tmp_path / f"resilience_mw-{files.LAYOUT}-{os.getuid()}-{files._namespaces()}{port}"
 
 
 def test_it_is_nobody_elses(board, tmp_path):
@@ -97,6 +97,27 @@ def test_a_worker_sees_the_others_and_not_itself(board):
 
 def _port_of(board: Board) -> int:
     return int(os.readlink(f"/proc/self/fd/{board._descriptor}").rpartition("-")[2])
+
+
+def test_only_those_that_matter_are_asked_whether_they_live(board, monkeypatch):
+    """That is a system call each, and a busy interpreter is slow to come back from it."""
+    port = _port_of(board)
+    asked: list[int] = []
+    lock = board._lock
+    monkeypatch.setattr(board, "_lock", lambda place: asked.append(place) or lock(place))
+
+    def other() -> int:
+        board.abandon()
+        mine = Board(port)
+        mine.join()
+        mine.write(Slot(os.getpid(), 2, ready=True))
+        return 0
+
+    assert in_child(other) == 0
+    assert list(board.others(lambda slot: not slot.ready)) == []
+    assert asked == []
+    list(board.others(lambda slot: slot.ready))
+    assert len(asked) == 1
 
 
 def test_the_dead_are_forgotten(board):

@@ -22,7 +22,9 @@ class Clock:
 def group(
     *others: Slot, state: State = State.READY, beat: float = 0.0, stuck_after: float = 30.0
 ) -> Group:
-    made = Group(Health(stuck_after=stuck_after), lambda: others, lambda: Clock.now)
+    made = Group(
+        Health(stuck_after=stuck_after), lambda wanted: filter(wanted, others), lambda: Clock.now
+    )
     made.policies = [HealthPolicy(lifecycle=Lifecycle(state))]
     made.beat = lambda: beat
     return made

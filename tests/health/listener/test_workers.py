@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from benchmarks.process import HOST, ROOT, free_port
+from resilience_mw.health.listener.board import SIZE
+from resilience_mw.health.listener.file import open_file
 
 from .probing import Port, until
 
@@ -214,6 +216,37 @@ def test_another_server_is_turned_away(port, start):
     assert err.count("\n") == 1
     assert err.startswith("health.port must be free, or 0 = off, got ")
     assert f"port {port.port}: another server with process {first.process.pid}" in err
+    assert port.status() == 200
+
+
+def test_a_file_that_is_removed_is_made_anew(port, pair, start):
+    """As cleaners and logind do: workers that come later still find those that are there."""
+    first, second = pair
+    second.tell("ready")
+    until(lambda: port.status() == 200)
+    path, descriptor = open_file(port.port, SIZE)
+    os.close(descriptor)
+    path.unlink()
+    third = start()
+    assert third.opened()
+    assert port.status() == 200
+    first.kill()
+    until(lambda: port.status() == 200)
+    second.kill()
+    until(lambda: port.status() == 503)
+    third.tell("ready")
+    until(lambda: port.status() == 200)
+
+
+def test_a_file_that_is_removed_keeps_other_servers_away(port, pair, start):
+    """Whether they come before or after there is a new one."""
+    pair[0].tell("ready")
+    path, descriptor = open_file(port.port, SIZE)
+    os.close(descriptor)
+    path.unlink()
+    other = start(family=2)
+    assert not other.opened()
+    assert "health.port must be free" in other.process.communicate(timeout=20)[1]
     assert port.status() == 200
 
 
