@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 from collections.abc import Callable
 from typing import Any
 
 from ...core.exchange import Reply
 from ...wire import CLOSE, written
-from .calls import calls
+from .calls import Accepted, calls
 from .native import Poller, original
 from .request import LONGEST_HEAD, Request, read
 
 MOST = 64
 """Connections open at once; the oldest makes room, so that a probe always gets through."""
 
+BACKLOG = 4096
+"""Connections that may wait, or as many as the system lets; those without a request do so, too,
+for a second."""
+
 PATIENCE = 5.0
 """Seconds in which a request must have come, and its answer have been taken."""
+
+RESPITE = 0.01
+"""Seconds until the next attempt to accept when the system has nothing left for it."""
 
 FAREWELL = 1.0
 """Seconds that a client may take to notice the end, when more came than was read."""
@@ -61,6 +69,7 @@ class Answerer:
         self._calls = calls()
         self._connections: dict[int, Connection] = {}
         self._complained = False
+        self._spare = _spare()
         poller.watch(listener.fileno())
 
     def next_due(self) -> float:
@@ -75,13 +84,18 @@ class Answerer:
             connection = self._connections.get(descriptor)
             if connection is not None:
                 self._go_on(descriptor, connection, now)
+        if self._spare < 0:
+            self._spare = _spare()
         for descriptor in [fd for fd, c in self._connections.items() if c.due <= now]:
             self._drop(descriptor)
 
     def accept(self, now: float) -> None:
         """Take in who waits, and answer at once whoever has asked already."""
         for _ in range(MOST):
-            accepted = self._calls.accept(self._listener)
+            try:
+                accepted = self._calls.accept(self._listener)
+            except OSError:
+                accepted = self._accept_at_last()
             if accepted is None:
                 return
             descriptor, peer = accepted
@@ -97,6 +111,7 @@ class Answerer:
         self._listener.close()
         for descriptor in list(self._connections):
             self._drop(descriptor)
+        self._give_spare()
 
     def abandon(self) -> None:
         """Close the descriptors and nothing else: in a child of the process that they are of."""
@@ -104,6 +119,24 @@ class Answerer:
         for descriptor in self._connections:
             self._calls.close(descriptor)
         self._connections.clear()
+        self._give_spare()
+
+    def _accept_at_last(self) -> Accepted | None:
+        """Accept although the process has no descriptor left, which does not mean it is dead."""
+        if self._connections:
+            self._drop(next(iter(self._connections)))
+        else:
+            self._give_spare()
+        try:
+            return self._calls.accept(self._listener)
+        except OSError:
+            original("time", "sleep")(RESPITE)  # another thread was faster, or all memory is taken
+            return None
+
+    def _give_spare(self) -> None:
+        if self._spare >= 0:
+            os.close(self._spare)
+            self._spare = -1
 
     def _go_on(self, descriptor: int, connection: Connection, now: float) -> None:
         if connection.unsent:
@@ -178,14 +211,22 @@ class Answerer:
         self._calls.close(descriptor)
 
 
+def _spare() -> int:
+    """Return a descriptor to give away when there is no other; -1 = there is none already."""
+    try:
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return -1
+
+
 def listen(host: str, port: int) -> Any:
     """Return a listening socket that does not block.
 
     Raises:
         OSError: the address cannot be had.
     """
-    make = original("socket", "socket")
-    family, kind, protocol, _, address = socket.getaddrinfo(
+    make, look_up = original("socket", "socket"), original("socket", "getaddrinfo")
+    family, kind, protocol, _, address = look_up(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
     listener = make(family, kind, protocol)
@@ -197,7 +238,7 @@ def listen(host: str, port: int) -> Any:
             # Wakes us when the request is there, and so once instead of twice.
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, 1)
         listener.bind(address)
-        listener.listen(128)
+        listener.listen(BACKLOG)
         listener.setblocking(False)
     except BaseException:
         listener.close()

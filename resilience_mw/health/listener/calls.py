@@ -16,6 +16,7 @@ import sys
 from typing import Any
 
 _AGAIN = {errno.EAGAIN, errno.EWOULDBLOCK, errno.EINTR}
+_NOTHING_LEFT = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _ADDRESS = 128
 _NONBLOCK_CLOEXEC = getattr(socket, "SOCK_NONBLOCK", 0) | getattr(socket, "SOCK_CLOEXEC", 0)
 _NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
@@ -27,10 +28,16 @@ class PlainCalls:
     """With Python's own functions: anywhere, each at the price of a hand-over."""
 
     def accept(self, listener: Any) -> Accepted | None:
-        """Return the descriptor of a new connection and its client; ``None`` = nobody waits."""
+        """Return the descriptor of a new connection and its client; ``None`` = nobody waits.
+
+        Raises:
+            OSError: the system has nothing left for it.
+        """
         try:
             connection, address = listener.accept()
-        except OSError:
+        except OSError as error:
+            if error.errno in _NOTHING_LEFT:
+                raise
             return None
         connection.setblocking(False)
         return connection.detach(), address[0]
@@ -85,12 +92,17 @@ class QuickCalls(PlainCalls):
         self._send.argtypes = (ctypes.c_int, ctypes.c_char_p, size, ctypes.c_int)
 
     def accept(self, listener: Any) -> Accepted | None:
-        """Return the descriptor of a new connection and its client; ``None`` = nobody waits."""
+        """As without the C library."""
         address = ctypes.create_string_buffer(_ADDRESS)
         length = ctypes.c_uint(_ADDRESS)
         number = listener.fileno()
         found = self._accept(number, address, ctypes.byref(length), _NONBLOCK_CLOEXEC)
-        return None if found < 0 else (found, _client(address.raw))
+        if found < 0:
+            number = ctypes.get_errno()
+            if number in _NOTHING_LEFT:
+                raise OSError(number, os.strerror(number))
+            return None
+        return found, _client(address.raw)
 
     def receive(self, descriptor: int, size: int) -> bytes | None:
         """Return what has come; empty at the end or after an error, ``None`` = nothing yet."""

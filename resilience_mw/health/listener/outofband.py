@@ -117,7 +117,8 @@ class OutOfBand:
 
 def _oldest_beat(users: list[OutOfBand]) -> float:
     """Return when the loop that is silent for longest beat last; 0 = there is no loop."""
-    return min((user.heartbeat.at for user in users.copy() if user.heartbeat.at), default=0.0)
+    beats = [user.heartbeat.last for user in users.copy()]
+    return min(filter(None, beats), default=0.0)
 
 
 def _wait_for_end(port: int) -> None:

@@ -41,6 +41,8 @@ def read(data: bytes) -> Request | None:
     """
     end = _END.search(data)
     if end is None:
+        if data and not data[:1].isupper():
+            raise ValueError("no HTTP/1 request")  # TLS, whose client would wait for our turn
         return None
     line = _LINE.match(data)
     if line is None:
