@@ -31,7 +31,7 @@ from .asgi_pool import Pool
 from .asgi_stream import LAST_CHUNK, Stream
 from .asgi_waits import Waits, calling
 from .errors import BAD_REQUEST, NO_CONNECTION, ClientGone, UpstreamLost, UpstreamUnreachable
-from .failures import FAILURES, is_outage, reply_for, words
+from .failures import FAILURES, check_status, is_outage, reply_for, words
 from .headers import Fields, Framing, response_fields
 from .incoming import SAFE, to
 from .leftovers import has_leftovers
@@ -129,6 +129,7 @@ class Call:
         try:
             with anyio.CancelScope(shield=True):
                 answer = response = await connection.handle_async_request(request)
+            check_status(answer)
             self.proxy.reach.answered()
             await self._answer(answer, connection)
         finally:
@@ -159,7 +160,7 @@ class Call:
             {
                 "type": "http.response.start",
                 "status": response.status,
-                "headers": response_fields(response.headers),
+                "headers": response_fields(response.status, response.headers),
             }
         )
         body = cast(AsyncGenerator[bytes, None], response.aiter_stream())

@@ -30,6 +30,16 @@ def is_outage(error: Exception) -> bool:
     return isinstance(error, (httpcore.ConnectTimeout, httpcore.NetworkError))
 
 
+def check_status(response: httpcore.Response) -> None:
+    """Refuse a status that no server knows, and some fall over: RFC 9110 has 100 to 599.
+
+    Raises:
+        RemoteProtocolError: it is none of a final response.
+    """
+    if not 200 <= response.status < 600:
+        raise httpcore.RemoteProtocolError(f"no response has the status {response.status}")
+
+
 def words(error: Exception) -> str:
     """Return the error in a few words."""
     return str(error) or type(error).__name__

@@ -145,11 +145,11 @@ def request_fields(
     return head + kept
 
 
-def response_fields(fields: Sequence[tuple[bytes, bytes]]) -> Fields:
+def response_fields(status: int, fields: Sequence[tuple[bytes, bytes]]) -> Fields:
     """Return the header of the response to the client, names in lower case."""
     lowered = [(name.lower(), value) for name, value in fields]
     dropped = _ONE_HOP | (_named(lowered) - _FRAMING) | _OF_THE_SERVER
-    if any(name == b"transfer-encoding" for name, _ in lowered):
+    if status == 204 or any(name == b"transfer-encoding" for name, _ in lowered):
         dropped |= {b"content-length"}  # it was not what bounded the body
     kept = [(name, value) for name, value in lowered if name not in dropped and name != b"via"]
     passed = [value for name, value in lowered if name == b"via"]

@@ -26,7 +26,7 @@ from .errors import (
     ClientGone,
     UpstreamUnreachable,
 )
-from .failures import FAILURES, is_outage, reply_for, words
+from .failures import FAILURES, check_status, is_outage, reply_for, words
 from .headers import Framing, response_fields
 from .incoming import SAFE, Incoming, check, to
 from .reach import Reach
@@ -68,7 +68,7 @@ class WSGIProxy:
                 f"{response.status} {_phrase(response.status)}",
                 [
                     (name.decode("latin-1"), value.decode("latin-1"))
-                    for name, value in response_fields(response.headers)
+                    for name, value in response_fields(response.status, response.headers)
                 ],
             )
         except BaseException:
@@ -123,6 +123,7 @@ class WSGIProxy:
             connection = pool.take(connect)
             try:
                 response = connection.handle_request(request)
+                check_status(response)
             except BaseException:
                 pool.give(connection)
                 raise

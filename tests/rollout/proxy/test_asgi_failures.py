@@ -15,7 +15,9 @@ from resilience_mw.rollout.proxy.asgi import proxy
 from resilience_mw.rollout.proxy.asgi_proxy import ASGIProxy
 from resilience_mw.rollout.proxy.leftovers import has_leftovers
 from resilience_mw.rollout.proxy.reach import Reach
+from resilience_mw.rollout.proxy.wsgi import proxy as wsgi_proxy
 from tests.asgi.harness import Exchange, run, scope
+from tests.wsgi.harness import begin, call
 
 from .asking import LOOPS, eventually, nobody, resets, through
 from .raw import RawUpstream, says
@@ -49,6 +51,34 @@ def test_whoever_may_ask_another_app_is_told_so():
         assert (await Exchange(scope(method="PUT")).through(app)).status == 502
 
     through(nobody(), main, raises=True)
+
+
+@pytest.mark.parametrize("status", [0, 42, 600, 999])
+def test_a_status_that_is_none_is_502(status):
+    """Servers fall over some of them, and the client gets nothing."""
+    answer = b"HTTP/1.1 %03d X\r\nContent-Length: 0\r\n\r\n" % status
+
+    async def main(app: ASGIProxy) -> None:
+        assert (await Exchange(scope()).through(app)).status == 502
+
+    with RawUpstream(says(answer)) as raw:
+        through(raw.url, main)
+        assert call(wsgi_proxy(raw.url)) == (502, b"Bad Gateway")
+
+
+def test_what_has_no_content_has_no_length():
+    """RFC 9110, 8.6: a client would wait for it, or take the next response for it."""
+
+    async def main(app: ASGIProxy) -> None:
+        exchange = await Exchange(scope()).through(app)
+        assert exchange.status == 204
+        assert b"content-length" not in exchange.headers
+
+    with RawUpstream(says(b"HTTP/1.1 204 X\r\nContent-Length: 3\r\n\r\nabc")) as raw:
+        through(raw.url, main)
+        answer = begin(wsgi_proxy(raw.url))
+        assert answer.read() == b""
+        assert "content-length" not in dict(answer.headers)
 
 
 def test_an_upstream_that_hangs_is_504(upstream, seen):
