@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 import socket
 from http.client import HTTPException, HTTPResponse
 from typing import cast
@@ -15,6 +16,10 @@ MAX_HEAD = 64 * 1024
 
 MAX_BODY = 64 * 1024
 """Bytes of a response's body that are read; of a longer one the beginning is enough."""
+
+
+_LENGTH = re.compile(r"[0-9]{1,18}")
+_SIZE = re.compile(rb"[0-9A-Fa-f]{1,16}")
 
 
 class _Received:
@@ -73,6 +78,11 @@ def _parse(data: bytes, method: str) -> HTTPResponse:
         head.begin()
     except (HTTPException, ValueError):
         raise CheckFailed("bad response") from None
+    # RFC 9112, section 6.3: none of these may be used. http.client takes the first of several
+    # lengths, and one that is no number for none.
+    lengths = set(head.headers.get_all("content-length", ()))
+    if len(lengths) > 1 or not all(_LENGTH.fullmatch(length.strip()) for length in lengths):
+        raise CheckFailed("bad response")
     return head
 
 
@@ -94,12 +104,10 @@ async def _chunks(reader: asyncio.StreamReader) -> None:
             line = await reader.readuntil(b"\r\n")
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             raise CheckFailed("cut short") from None
-        try:
-            size = int(line.split(b";")[0].strip(), 16)
-        except ValueError:
-            raise CheckFailed("bad response") from None
+        digits = line.split(b";")[0].strip()
+        if not _SIZE.fullmatch(digits):
+            raise CheckFailed("bad response")
+        size = int(digits, 16)
         if size == 0:
             return
-        if size < 0:
-            raise CheckFailed("bad response")
         received += await _exactly(reader, size + 2)

@@ -23,7 +23,7 @@ WHOLE = {
     "continue": b"HTTP/1.1 100 Continue\r\n\r\n" + OK,
     "early hints": b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" * 2 + OK,
     "folded header": b"HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 0\r\n\r\n",
-    "unreadable length": b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\ntext",
+    "one length, twice": b"HTTP/1.1 200 OK\r\n" + b"Content-Length: 2\r\n" * 2 + b"\r\nok",
 }
 
 CUT_SHORT = {
@@ -42,6 +42,13 @@ BAD = {
     "a number of two digits": b"HTTP/1.1 20 OK\r\n\r\n",
     "chunk size": CHUNKED + b"many\r\nok\r\n",
     "negative chunk size": CHUNKED + b"-2\r\nok\r\n",
+    "signed chunk size": CHUNKED + b"+2\r\nok\r\n0\r\n\r\n",
+    "prefixed chunk size": CHUNKED + b"0x2\r\nok\r\n0\r\n\r\n",
+    "huge chunk size": CHUNKED + b"f" * 5000 + b"\r\nok",
+    "unreadable length": b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\ntext",
+    "negative length": b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\ntext",
+    "huge length": b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\ntext",
+    "two lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 4\r\n\r\ntext",
     "too many headers": b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 500 + b"\r\n",
     "endless head": b"HTTP/1.1 200 OK\r\n" + b"X: " + b"y" * 2 * MAX_HEAD,
     "endless hints": b"HTTP/1.1 103 Early Hints\r\n\r\n" * (MAX_HEAD // 20),
