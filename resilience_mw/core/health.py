@@ -48,6 +48,9 @@ class Checks(Protocol):
     def touch(self) -> None:
         """Begin to ask, unless that has begun: somebody wants to know."""
 
+    def settle(self) -> None:
+        """Begin to ask, where there is no event loop to come; a worker waits for first answers."""
+
     def close(self) -> None:
         """Stop asking."""
 

@@ -53,6 +53,8 @@ class Asking:
             self.shed = CheckResult(SHEDDING, True, True, "", time.time())
         self.counts: Callable[[], tuple[int, int]] | None = None
         self.over = False
+        self.has_threads = has_threads()
+        """Whether threads were threads when it was made: gevent may replace them later."""
         self._shedding = shedding
         self.waits_for_loop = waits_for_loop
         self._app_loop: asyncio.AbstractEventLoop | None = None
@@ -96,8 +98,6 @@ class Asking:
         """Tell the thread to end; may be called from anywhere, more than once."""
         self.over = True
         self._tell(self._stopping)
-        for watched in self.watched:
-            watched.thread.stop()
 
     def join(self, timeout: float) -> None:
         """Wait until the thread has ended, for at most so many seconds."""
@@ -123,6 +123,9 @@ class Asking:
         finally:
             self.over = True
             loop.close()
+            # Here, where nobody starts one any more: behind the end an ask would never be over.
+            for watched in self.watched:
+                watched.thread.stop()
 
     async def _main(self) -> None:
         tasks = [asyncio.ensure_future(self._ask_on(watched)) for watched in self.watched]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sys
 import threading
 import time
 import weakref
@@ -14,8 +15,16 @@ from ..core.shedding import Shedding
 from ..core.snapshot import CheckResult
 from .asking import Asking
 from .check import Check
+from .places import has_threads, runs_here
 
 logger = logging.getLogger("resilience_mw")
+
+FIRST_ANSWERS = 0.5
+"""Seconds for which a worker that is about to serve waits for the first answers of its checks.
+
+Its first probe would else be told that nothing is known, and a balancer asks again only after an
+interval of its own.
+"""
 
 
 class Monitor:
@@ -71,6 +80,11 @@ class Monitor:
             loop: the app's, in which its coroutine functions are to run; ``None`` = it has none,
                 or it has been given before.
         """
+        if self._asking.has_threads is not has_threads():
+            # Those were begun before gevent patched this worker, and so were the locks.
+            self._lock = threading.Lock()
+            self._asking.stop()
+            self._asking = self._new()
         with self._lock:
             if self._asking.over:
                 self._asking = self._new(self._asking)
@@ -96,10 +110,23 @@ class Monitor:
     def touch(self) -> None:
         """Begin to ask, unless that has begun: somebody wants to know."""
         self._touched = True
-        if not self._asking.running or (
-            self._app_loop is not None and self._app_loop.is_closed()  # and another may be running
+        loop = self._app_loop
+        if (
+            self._asking.running
+            and self._asking.has_threads is has_threads()
+            and (loop is None or not loop.is_closed())  # else another may be running
         ):
+            return
+        if runs_here():
             self.start(_running_loop() if self._expects else None)
+
+    def settle(self) -> None:
+        """Begin to ask; in a worker that is about to serve, wait a moment for first answers."""
+        self.start()
+        if _is_worker():
+            until = time.monotonic() + FIRST_ANSWERS
+            while not self.known and time.monotonic() < until:
+                time.sleep(0.002)
 
     def close(self) -> None:
         """Stop asking. What is known stays known until it is old."""
@@ -172,8 +199,22 @@ class Monitor:
         self._app_loop = None
         self._touched = False
         self._asking = self._new()
-        if resumes:
-            self.start()
+        if resumes and not _to_be_patched():
+            self.settle()
+
+
+def _to_be_patched() -> bool:
+    """Whether gevent is about to replace threads here: what began before would be of no use."""
+    return "gunicorn.workers.ggevent" in sys.modules and has_threads()
+
+
+def _is_worker() -> bool:
+    """Whether this is a worker of Gunicorn that has not begun to serve."""
+    if "gunicorn.arbiter" not in sys.modules:
+        return False
+    from .listener.place import Place, forking_worker, place
+
+    return forking_worker() or place() is Place.WORKER
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

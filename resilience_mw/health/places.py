@@ -15,10 +15,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import os
+import queue
 import sys
 import threading
 from collections.abc import Awaitable
-from queue import SimpleQueue
 from typing import Any
 
 from .check import Check
@@ -36,6 +37,12 @@ def has_threads() -> bool:
     """Whether threads are threads here, and not greenlets."""
     patched = sys.modules.get("gevent.monkey")
     return patched is None or not patched.is_module_patched("threading")
+
+
+def runs_here() -> bool:
+    """Whether what is started here as a thread will run: a greenlet does not beside the worker."""
+    beside = sys.platform == "linux" and threading.get_native_id() != os.getpid()
+    return has_threads() or not beside
 
 
 def is_async(check: Check) -> bool:
@@ -76,7 +83,8 @@ class Thread:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._asks: SimpleQueue[tuple[Check, Flight] | None] = SimpleQueue()
+        # Named here, for gevent may replace it after this module has been imported.
+        self._asks: queue.SimpleQueue[tuple[Check, Flight] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._runner: asyncio.Runner | None = None
 

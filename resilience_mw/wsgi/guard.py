@@ -77,7 +77,7 @@ class Guard:
             if isinstance(policy, HealthPolicy):
                 policy.lifecycle.advance(State.READY)  # WSGI knows no start-up but the import
                 if policy.checks is not None:
-                    policy.checks.start()
+                    policy.checks.settle()
                 if policy.apart is not None:
                     policy.apart.arm()
         count_refusals(policies)

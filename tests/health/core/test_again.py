@@ -172,3 +172,17 @@ def test_a_loop_that_replaces_one_that_has_ended_is_taken():
     app.close()
     assert set(ran) == set(loops)
     assert len(set(ran)) == 2
+
+
+def test_nothing_is_lost_between_two_lives():
+    """Whenever it is stopped, what it was about to ask is asked by the next."""
+    checks = {f"n{number}": Check(lambda: True, interval=60) for number in range(20)}
+    monitor = Monitor(checks)
+    for pause in (0.0, 0.0005, 0.001, 0.002, 0.004):
+        monitor.start()
+        time.sleep(pause)
+        monitor.close()
+    monitor.start()
+    until(lambda: monitor.known)
+    assert monitor.ready
+    monitor.close()
