@@ -159,6 +159,8 @@ class Follower:
                 shares = self.store.load()
             except Exception as error:
                 self._lost(error)
+                if self._loaded and isinstance(error, StoreError):
+                    self._stored = MappingProxyType({**self._stored, **error.readable})
             else:
                 self._found()
                 self._take_in(shares)
@@ -220,7 +222,8 @@ class Follower:
         before, self._applied = self._applied, shares
         for rule, share in shares.items():
             was = None if before is None else before.get(rule)
-            if before is not None and share != was:
+            ours = not self._rules or rule in self._rules
+            if before is not None and share != was and ours:
                 logger.info("rollout rule %s: %s, was %s", rule, _shown(share), _shown(was))
         try:
             self._apply(MappingProxyType(shares))

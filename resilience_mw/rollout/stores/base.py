@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import EllipsisType
+from types import EllipsisType, MappingProxyType
 from typing import Any
 
 from ...config.wording import one_line, show
@@ -17,12 +17,18 @@ LONGEST_RULE = 100
 LONGEST_WHO = 100
 LONGEST_WHY = 500
 
+YEAR_10000 = 253_402_300_800
+"""Seconds since the epoch: no calendar goes further."""
+
 KEPT = 1000
 """Changes that a history keeps: the newest."""
 
 
 class StoreError(Exception):
     """The store cannot be read or changed now; the message is one line without secrets."""
+
+    readable: Mapping[str, Share] = MappingProxyType({})
+    """What could be read all the same, and shall be followed."""
 
 
 class RuleHeld(StoreError):
@@ -75,9 +81,11 @@ class Change:
         Raises:
             ValueError, TypeError, KeyError: it is nothing that `to_dict` writes.
         """
-        before = given["from"]
+        before, moment = given["from"], float(given["time"])
+        if not 0 <= moment < YEAR_10000:
+            raise ValueError("no time")
         return cls(
-            float(given["time"]),
+            moment,
             str(given["who"]),
             str(given["rule"]),
             None if before is None else _from_json(before),

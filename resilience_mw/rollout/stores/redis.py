@@ -103,7 +103,17 @@ class RedisStore(Store):
 
     def load(self) -> Mapping[str, Share]:
         found: Mapping[str, str] = self._ask(lambda client: client.hgetall(self._keys[0]))
-        return {rule: self._share(rule, text) for rule, text in found.items()}
+        shares, wrong = {}, None
+        for rule, text in found.items():
+            try:
+                shares[rule] = self._share(rule, text)
+            except StoreError as error:
+                wrong = error
+        if wrong is not None:
+            # Each share is changed by itself here: a way back must not depend on the others.
+            wrong.readable = shares
+            raise wrong
+        return shares
 
     def history(self, limit: int = 20) -> Sequence[Change]:
         if limit < 1:

@@ -127,6 +127,26 @@ def test_what_others_wrote_cannot_steer_the_terminal(
     assert "\\x1b[2Jgone" in out
 
 
+@pytest.mark.parametrize("moment", ["1e400", "1e18", "-1", "NaN"])
+def test_a_time_that_is_none_is_no_record(
+    moment: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """Whatever else stands in the history is shown."""
+    url = f"file:{tmp_path / 'rollout.toml'}"
+    store = open_store(url)
+    store.change("favourites", 2, who="anna", why="first")
+    store.change("favourites", 3, who="anna", why="second")
+    history = tmp_path / "rollout.toml.history.jsonl"
+    first, second = history.read_text().splitlines()
+    start, _, rest = second.partition(",")
+    history.write_text(f"{first}\n{start.partition(':')[0]}: {moment},{rest}\n")
+    for command in ("history", "show"):
+        assert run_program(["rollout", command, "--store", url]) == 0
+        out = capsys.readouterr().out
+        assert "first" in out
+        assert "second" not in out
+
+
 def test_the_person_behind_sudo_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):

@@ -31,6 +31,19 @@ def test_the_first_look_is_applied_and_then_each_change(follow, store: Fragile, 
     assert applied.states[-1] == {"favourites": Share(50)}
 
 
+def test_others_rules_in_the_store_are_no_events(
+    store: Fragile, applied: Applied, caplog: pytest.LogCaptureFixture
+):
+    """Apps that share a store need not hear of each other."""
+    follower = Follower(store, applied, rules={"ours": Share(1)})
+    follower.look()
+    with caplog.at_level(logging.INFO, "resilience_mw"):
+        store.change("theirs", 5, who="anna")
+        store.change("ours", 2, who="anna")
+        follower.look()
+    assert caplog.messages == ["rollout rule ours: 2 %, was 1 %"]
+
+
 def test_an_edit_by_hand_is_followed_within_a_second(tmp_path: Path, applied: Applied):
     """A real file store, saved as an editor does: by another file that takes its place."""
     path = tmp_path / "rollout.toml"

@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 
 from resilience_mw.core.rollout import Share
+from resilience_mw.rollout.follower import Follower
 from resilience_mw.rollout.stores import StoreError, Unanswered, open_store
 from tests.rollout.redis_server import RedisServer
 
@@ -106,3 +107,21 @@ def test_others_who_are_always_faster(redis_server: RedisServer, monkeypatch: py
         store.transact("favourites", decide, "anna", "")
     assert seen == [None, Share(1), Share(2)]
     assert store.load() == {"favourites": Share(3)}
+
+
+def test_one_share_that_is_none_leaves_the_others_a_way_back():
+    """It keeps its last known share, whatever else a person sets is followed."""
+    with RedisServer() as server, server.admin() as admin:
+        store = open_store(server.url)
+        for rule in ("favourites", "cart"):
+            store.change(rule, 50, who="anna")
+        follower = Follower(store, lambda shares: None)
+        follower.look()
+        admin.hset("{resilience_mw:rollout}:shares", "cart", "half")
+        store.change("favourites", 0, who="anna")
+        with pytest.raises(StoreError, match=r"no share for rule cart: got 'half'$"):
+            store.load()
+        follower.look()
+        assert follower.shares == {"favourites": Share(0), "cart": Share(50)}
+        assert not follower.connected
+        store.close()
