@@ -94,8 +94,9 @@ class Listener:
 
     def close(self) -> None:
         """End soon: at once, or when another worker listens."""
-        self._closing_at = time.monotonic()
-        self.wake()
+        if not self._closing_at:
+            self._closing_at = time.monotonic()
+            self.wake()
 
     def abandon(self) -> None:
         """Close the descriptors and nothing else: in a child of the process that they are of."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import logging
 import os
 import sys
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from ...config import Health
@@ -25,6 +26,13 @@ DID_NOT_START = 3
 
 LOOK_FIRST, LOOK_LAST = 0.1, 5.0
 """Seconds between two looks for a server's socket, at first and after a while."""
+
+MOMENT = 0.05
+"""Seconds for which a stop waits likewise: time to leave nothing behind, whatever comes next."""
+
+LAST_WAIT = 0.5
+"""Seconds for which the end of a process waits for its listeners, at most; half of that if others
+take over, and next to nothing if there are none."""
 
 PATIENCE = 2.0
 """Seconds for one listener to end before the next, on the same port, begins."""
@@ -67,7 +75,7 @@ class OutOfBand:
             users = _users.setdefault(port, [])
             listener = _listeners.get(port)
             if listener is None:
-                _wait_for_end(port)
+                _wait([_leaving.pop(port)] if port in _leaving else [], PATIENCE)
                 listener = _listeners[port] = Listener(self.options)
                 users[:] = [self]
                 listener.group.beat = partial(_oldest_beat, users)
@@ -110,9 +118,10 @@ class OutOfBand:
             listener = _listeners[port]
             if users:
                 listener.group.policies = tuple(user.policy for user in users)
-            else:
-                _leaving[port] = _listeners.pop(port)
-                listener.close()
+                return
+            _leaving[port] = _listeners.pop(port)
+            listener.close()
+        _wait((listener,), MOMENT)
 
 
 def _oldest_beat(users: list[OutOfBand]) -> float:
@@ -121,12 +130,11 @@ def _oldest_beat(users: list[OutOfBand]) -> float:
     return min(filter(None, beats), default=0.0)
 
 
-def _wait_for_end(port: int) -> None:
-    """Let the listener that was closed last come to its end."""
-    leaving = _leaving.pop(port, None)
-    until = time.monotonic() + PATIENCE
-    while leaving is not None and not leaving.ended and time.monotonic() < until:
-        time.sleep(0.005)
+def _wait(ending: Iterable[Listener], seconds: float) -> None:
+    """Let listeners that were closed come to their end."""
+    sleep, until = original("time", "sleep"), time.monotonic() + seconds
+    while not all(listener.ended for listener in ending) and time.monotonic() < until:
+        sleep(0.002)
 
 
 def _await_server(reference: weakref.ref[OutOfBand]) -> Callable[[], None]:
@@ -171,5 +179,14 @@ def _in_child() -> None:
             start_thread(_await_server(weakref.ref(user)))
 
 
+def _at_exit() -> None:
+    """Let another listen before the interpreter stops the thread wherever it is."""
+    ending = (*_listeners.values(), *_leaving.values())
+    for listener in ending:
+        listener.close()
+    _wait(ending, LAST_WAIT)
+
+
+atexit.register(_at_exit)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
