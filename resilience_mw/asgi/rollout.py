@@ -86,7 +86,7 @@ class RolloutMiddleware(Guard):
             tester_secret=tester_secret,
             trusted_proxies=trusted_proxies,
         )
-        assembly = Assembly(options, "asgi")
+        assembly = Assembly(app, options, "asgi")
         super().__init__(app, assembly.policy)
         self.new: ASGIApp = assembly.new
         self._policy = assembly.policy

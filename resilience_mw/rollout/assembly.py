@@ -16,7 +16,7 @@ from ..interface import Interface
 from ..signals.proxies import TrustedProxies
 from .clients import Clients
 from .link import StoreLink
-from .stack import new_stack
+from .stack import check_old, new_stack
 from .stores import Store, open_store
 from .testers import Testers, checked_secret
 
@@ -72,6 +72,7 @@ class Assembly:
     """A policy, and what keeps it at the shares of a store.
 
     Args:
+        app: the old app.
         options: of the middleware.
         interface: what its app speaks.
 
@@ -79,7 +80,8 @@ class Assembly:
         ConfigError: a value breaks its rule.
     """
 
-    def __init__(self, options: RolloutOptions, interface: Interface) -> None:
+    def __init__(self, app: Any, options: RolloutOptions, interface: Interface) -> None:
+        check_old(app, interface)
         proxies = _proxies(options.trusted_proxies)
         clients = Clients(proxies)
         testers = None
@@ -112,12 +114,13 @@ class Assembly:
 
 
 def _proxies(networks: object) -> TrustedProxies:
-    if isinstance(networks, str) or not isinstance(networks, Sequence):
+    if isinstance(networks, str | bytes) or not isinstance(networks, Sequence):
         raise ConfigError(f"trusted_proxies must be a list of networks, got {show(networks)}")
     for network in networks:
         try:
-            TrustedProxies((network,))
-        except (ValueError, TypeError):
+            # To the library a number is an address, too.
+            TrustedProxies((network if isinstance(network, str) else "",))
+        except ValueError:
             raise ConfigError(
                 f"trusted_proxies must be addresses, networks, '*' or 'unix', got {show(network)}"
             ) from None

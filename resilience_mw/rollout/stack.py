@@ -46,6 +46,22 @@ def new_stack(
     return as_asgi3(new) if interface == "asgi" else new
 
 
+def check_old(app: Any, interface: Interface) -> None:
+    """Check that the old app is one, of the right protocol as far as it tells.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    try:
+        found = interface_of(app)
+    except ConfigError:
+        if not callable(app):
+            raise
+        return
+    if found != interface:
+        raise ConfigError(f"app must speak {interface.upper()}, got {show(app)}")
+
+
 def is_url(new: Any) -> bool:
     """Return whether ``new`` is the address of a process."""
     return isinstance(new, str) and new.lower().startswith(("http://", "https://"))

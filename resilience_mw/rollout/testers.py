@@ -38,9 +38,11 @@ def sign_tester(secret: str, who: str, expires: float) -> str:
         'ann.1900000000'
     """
     checked_secret(secret)
-    if not _WHO.fullmatch(who):
+    name: object = who
+    if not (isinstance(name, str) and _WHO.fullmatch(name)):
         raise ConfigError(f"who must be 1 to 64 letters, digits, '_' or '-', got {who!r:.80}")
-    if not 0 <= expires < 1e12:  # nor is it nan
+    end: object = expires
+    if not (isinstance(end, int | float) and 0 <= end < 1e12):  # nor is it nan
         raise ConfigError(f"expires must be seconds since the epoch, got {expires!r:.80}")
     until = str(int(expires))
     return f"{who}.{until}.{_signature(secret, who, until)}"

@@ -85,7 +85,7 @@ class RolloutMiddleware(Guard):
             tester_secret=tester_secret,
             trusted_proxies=trusted_proxies,
         )
-        assembly = Assembly(options, "wsgi")
+        assembly = Assembly(app, options, "wsgi")
         super().__init__(app, assembly.policy)
         self.new: WSGIApp = assembly.new
         self._proxy: Any = assembly.new if is_url(new) else None

@@ -17,6 +17,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HOST = re.compile(r"\[[0-9a-f:.]+\]|[a-z0-9_.-]+", re.IGNORECASE)
 _PATH = re.compile(r"/.*", re.DOTALL)
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,8 @@ class RolloutRule:
             self._check(option, "must begin with '/'", _is_text(value, _PATH))
             plain = "?" not in value and "#" not in value
             self._check(option, "must be a path without query and fragment", plain)
+            decoded = _ESCAPE.search(value) is None
+            self._check(option, "must be decoded, '/café' instead of '/caf%C3%A9'", decoded)
         if self.prefix is not None:
             self._check("prefix", "must have no empty or dotted segment", straight(self.prefix))
         if self.host is not None:

@@ -213,6 +213,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"tester_cookie": "t"}, "tester_secret must be a text of at least 16 characters"),
     ({"tester_header": "t"}, "trusted_proxies must name whose tester_header counts, got none"),
     ({"trusted_proxies": "10.0.0.0/8"}, "trusted_proxies must be a list of networks, got"),
+    ({"trusted_proxies": b"10.0.0.1"}, "trusted_proxies must be a list of networks, got b'10"),
+    ({"trusted_proxies": [10]}, "trusted_proxies must be addresses, networks, '*' or 'unix', got"),
     ({"trusted_proxies": ["x"]}, "trusted_proxies must be addresses, networks, '*' or 'unix', got"),
     ({"store": "mysql://"}, "store must be file:PATH"),
 ]
@@ -247,3 +249,15 @@ def test_stacks_of_two_kinds(driver: Any):
     kind = "ASGI" if driver is ASGI else "WSGI"
     with pytest.raises(ConfigError, match=f"new must speak {kind} as the old app does, got"):
         driver.Middleware(driver.app("old"), new=other.app("new"), rules=rules)
+
+
+def test_the_old_app_is_one_of_the_same_protocol(driver: Any):
+    """What is none is found at the start, not by the first request."""
+    other = WSGI if driver is ASGI else ASGI
+    for app, message in ((7, "app must be an ASGI or WSGI callable, got 7"), (None, "got None")):
+        with pytest.raises(ConfigError, match=message):
+            driver.Middleware(app, new=driver.app("new"), rules=[RolloutRule("r", path="/a")])
+    with pytest.raises(ConfigError, match=f"app must speak {driver.__name__}, got "):
+        driver.Middleware(
+            other.app("old"), new=driver.app("new"), rules=[RolloutRule("r", path="/a")]
+        )

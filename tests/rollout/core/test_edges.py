@@ -107,6 +107,8 @@ def test_proxies_all_the_way(driver: Any):
             "who must be 1 to 64 letters, digits, '_' or '-', got",
         ),
         (("x" * 16, "", 1), "who must be 1 to 64 letters"),
+        (("x" * 16, 7, 1), "who must be 1 to 64 letters"),
+        (("x" * 16, "ann", "1"), "expires must be seconds since the epoch, got '1'"),
         (("x" * 16, "ann", -1), "expires must be seconds since the epoch, got -1"),
         (("x" * 16, "ann", float("inf")), "expires must be seconds since the epoch, got inf"),
         (("x" * 16, "ann", float("nan")), "expires must be seconds since the epoch, got nan"),

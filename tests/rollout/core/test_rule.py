@@ -17,6 +17,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"path": None}, "RolloutRule r: path or prefix or host must be given, got None"),
     ({"path": "cart"}, "RolloutRule r: path must begin with '/', got 'cart'"),
     ({"path": 7}, "RolloutRule r: path must begin with '/', got 7"),
+    ({"path": "/caf%c3%a9"}, "RolloutRule r: path must be decoded, '/café' instead of"),
+    ({"path": None, "prefix": "/a%20b"}, "RolloutRule r: prefix must be decoded"),
     ({"path": "/a?b"}, "RolloutRule r: path must be a path without query and fragment"),
     ({"prefix": "/a"}, "RolloutRule r: prefix must not be beside path, got '/a'"),
     ({"path": None, "prefix": "/a/../b"}, "prefix must have no empty or dotted segment"),
