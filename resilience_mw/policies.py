@@ -25,7 +25,12 @@ def for_health(options: Health) -> list[Policy]:
     checks: Checks | None = None
     details: Details | None = None
     # Imported here so that nobody pays for what is off.
-    if options.checks or options.forward_path or options.unready_when_shedding:
+    if (
+        options.checks
+        or options.forward_path
+        or options.forward_check
+        or options.unready_when_shedding
+    ):
         from .health.building import monitor_of
 
         checks = monitor_of(options)

@@ -38,5 +38,6 @@ def enforced(config: Config) -> list[Policy]:
     deadline = dataclasses.replace(config.deadline, receive_timeout=0)
     row = policies.for_all(dataclasses.replace(config, deadline=deadline))
     probes = policies.for_health(config.health)
-    wanted = len(row) > len(probes) or config.health.checks or config.health.forward_path
+    health = config.health
+    wanted = len(row) > len(probes) or health.checks or health.forward_path or health.port
     return row if wanted else []

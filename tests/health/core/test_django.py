@@ -21,6 +21,13 @@ def test_the_middleware_is_not_used_for_probes_alone():
     assert enforced(Config(**OFF)) == []
 
 
+def test_it_is_used_for_a_port_of_their_own():
+    """Which would else be open nowhere, and every probe there refused."""
+    (policy,) = enforced(Config(health=Health(port=9001), **OFF))
+    assert isinstance(policy, HealthPolicy)
+    assert policy.apart is not None
+
+
 @pytest.mark.parametrize(
     "health",
     [

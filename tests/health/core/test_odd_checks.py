@@ -182,3 +182,9 @@ def test_a_fault_of_ours_is_logged_once(caplog: pytest.LogCaptureFixture):
     until(lambda: (only(monitor).observed_at or 0) > (first or 0) + 0.05)
     monitor.close()
     assert caplog.text.count("could not be asked") == 1
+
+
+def test_a_check_to_forward_that_does_not_exist_is_an_error():
+    """Also where nothing else says that there are checks."""
+    with pytest.raises(ConfigError, match=r"forward_check must be one of .* got 'up'"):
+        protect(wsgi_app, Config(health=Health(forward_check="up")))
