@@ -6,6 +6,7 @@ import contextlib
 import errno
 import logging
 import os
+import socket
 import time
 from typing import Any
 
@@ -42,6 +43,10 @@ and of the others, which follow it."""
 
 ATTEMPTS = 20
 """How often the port is asked for, a twentieth of a second apart: it may just be let go."""
+
+_TRANSIENT = {errno.EADDRINUSE, errno.EADDRNOTAVAIL}
+_NOT_HERE = {errno.EADDRNOTAVAIL, errno.EINVAL}
+_NO_NAME = (socket.gaierror, UnicodeError)
 
 logger = logging.getLogger("resilience_mw")
 
@@ -112,22 +117,22 @@ class Listener:
         self._know_all()
         self.board.join()
         self._report()
-        error = OSError("nobody answers there")
+        error: Exception = OSError("nobody answers there")
         for _ in range(ATTEMPTS):
             if self.board.elect():
                 try:
                     self._listen()
                     return
-                except OSError as failed:
+                except (OSError, UnicodeError) as failed:
                     error = failed
                     self.board.resign()
-                    if failed.errno not in (errno.EADDRINUSE, errno.EADDRNOTAVAIL):
+                    if getattr(failed, "errno", None) not in _TRANSIENT:
                         break
             elif self.board.listener[2]:
                 self._know_all()  # one of us would have let another listen by now
                 return
             time.sleep(TICK / 2)
-        raise self._taken(error.strerror or str(error)) from None
+        raise self._refused(error) from None
 
     def _know_all(self) -> None:
         for slot in self.board.others():
@@ -141,9 +146,19 @@ class Listener:
             options=("health.port", "health.host"),
         )
 
+    def _refused(self, error: Exception) -> ConfigError:
+        why = getattr(error, "strerror", None) or str(error)
+        if getattr(error, "errno", None) not in _NOT_HERE and not isinstance(error, _NO_NAME):
+            return self._taken(why)
+        return ConfigError(
+            f"health.host must be an address of this machine, or its name, got "
+            f"{self.options.host!r}: {one_line(why)}",
+            options=("health.host",),
+        )
+
     def _listen(self) -> None:
-        socket = listen(self.options.host, self.options.port)
-        self._answerer = Answerer(socket, self._poller, self.group.respond)
+        opened = listen(self.options.host, self.options.port)
+        self._answerer = Answerer(opened, self._poller, self.group.respond)
         self.board.declare(listening=True)
         where = f"[{self.options.host}]" if ":" in self.options.host else self.options.host
         logger.info("process %d answers probes on %s:%d", os.getpid(), where, self.options.port)
@@ -221,7 +236,7 @@ class Listener:
                 self._listen()
             except OSError as error:
                 self.board.resign()
-                self._complain(self._taken(error.strerror or str(error)))
+                self._complain(self._refused(error))
         else:
             self._watch(self.board.listener[0])
 

@@ -7,6 +7,7 @@ import socket
 import pytest
 
 from benchmarks.process import HOST, Server, ServerError, free_port
+from resilience_mw.exceptions import ConfigError
 
 from .launching import launch
 from .probing import Port
@@ -42,3 +43,10 @@ def test_a_port_that_somebody_else_has(kind, monkeypatch: pytest.MonkeyPatch):
         except ServerError as error:
             output = str(error)
     assert f"{NOT} {port.port}: Address already in use" in output
+
+
+@pytest.mark.parametrize("host", ["999.1.1.1", "203.0.113.7", "127.0.0.1:80", "a" * 300])
+def test_a_host_that_is_not_this_machine(host, opened):
+    """Is another mistake than a port that is taken."""
+    with pytest.raises(ConfigError, match=r"^health\.host must be an address of this machine, or"):
+        opened(host=host)
