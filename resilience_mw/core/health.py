@@ -185,10 +185,10 @@ class HealthPolicy(Policy):
             self.checks.touch()
         reply = answer()
         details = self._details
-        if details is None or path == self._forward_path:
-            return reply
+        if details is None or path == self._forward_path or not details.allows(peer):
+            return reply  # without reading what somebody may have made long
         form = details.form(query, accept)
-        if form is None or not details.allows(peer):
+        if form is None:
             return reply
         results = () if path == self._live_path else self._results()
         return details.describe(form, path, reply, self._state(), results)

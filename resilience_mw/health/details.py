@@ -35,9 +35,10 @@ class Details:
 
     def form(self, query: str, accept: str) -> str | None:
         """Return in which form a client asks for details; ``None`` = it does not."""
-        if any(part.partition(";")[0].strip().lower() == DOCUMENT for part in accept.split(",")):
+        # Looked for as a whole first: taking 64 KiB of commas apart takes ten milliseconds.
+        if DOCUMENT in accept.lower() and any(map(_is_document, accept.split(","))):
             return DOCUMENT
-        if any(part.partition("=")[0] == "verbose" for part in query.split("&")):
+        if "verbose" in query and any(map(_is_verbose, query.split("&"))):
             return LIST
         return None
 
@@ -59,6 +60,14 @@ class Details:
         lines += [_line(result) for result in results]
         lines.append(f"{name} check {'passed' if reply.status == 200 else 'failed'}")
         return Reply(reply.status, "\n".join(lines) + "\n", _UNCACHED)
+
+
+def _is_document(accepted: str) -> bool:
+    return accepted.partition(";")[0].strip().lower() == DOCUMENT
+
+
+def _is_verbose(parameter: str) -> bool:
+    return parameter.partition("=")[0] == "verbose"
 
 
 def _serves(status: int, results: Sequence[CheckResult]) -> bool:

@@ -13,8 +13,10 @@ import pytest
 from werkzeug.test import Client
 
 from resilience_mw import Config, Health, protect
+from resilience_mw.core import HealthPolicy
 from resilience_mw.exceptions import ConfigError
 from resilience_mw.health import Check, CheckFailed, MemoryCheck, Monitor
+from resilience_mw.health.details import Details
 from tests.health.core.waiting import asking, only, until
 
 
@@ -188,3 +190,20 @@ def test_a_check_to_forward_that_does_not_exist_is_an_error():
     """Also where nothing else says that there are checks."""
     with pytest.raises(ConfigError, match=r"forward_check must be one of .* got 'up'"):
         protect(wsgi_app, Config(health=Health(forward_check="up")))
+
+
+class Unread(str):
+    """Text that nobody may take apart."""
+
+    def split(self, *_: Any, **__: Any) -> list[str]:
+        raise AssertionError
+
+
+@pytest.mark.parametrize("peer", ["192.0.2.1", "10.0.0.1"])
+def test_what_is_long_and_asks_for_nothing_is_not_taken_apart(peer: str):
+    """Whoever is not trusted cannot make us read, nor can anybody whose text holds no request."""
+    policy = HealthPolicy(details=Details(("10.0.0.0/8",)))
+    accept, query = Unread("a/b," * 16384), Unread("a=b&" * 16384)
+    reply = policy.answer("/livez", "GET", query=query, accept=accept, peer=peer)
+    assert reply is not None
+    assert reply.body == b"ok"
