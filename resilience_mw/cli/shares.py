@@ -16,7 +16,7 @@ import click
 
 from resilience_mw.config.wording import nearest, plain
 from resilience_mw.core.rollout import Share
-from resilience_mw.rollout.stores import Change, StoreError, Unanswered, open_store
+from resilience_mw.rollout.stores import Change, Store, StoreError, Unanswered, open_store
 from resilience_mw.rollout.stores.base import shown_percent
 
 VARIABLE = "RESILIENCE_ROLLOUT_STORE"
@@ -39,13 +39,14 @@ def with_store(function: F) -> F:
         above = None if group is None else group.params.get("url")
         named = url or above or os.environ.get(VARIABLE)
         if not named:
-            raise click.UsageError(f"name the store: --store file:rollout.toml, or {VARIABLE}")
+            example = "file:/etc/shop/rollout.toml"
+            raise click.UsageError(f"name the store: --store {example}, or {VARIABLE}")
         store = open_store(named)
         try:
             return function(store=store, **arguments)
         except Unanswered as error:
-            message = f"{error}; `rollout history` tells whether it was made"
-            raise click.ClickException(message) from error
+            doubt = "; `rollout history` tells whether it was made" if "who" in arguments else ""
+            raise click.ClickException(f"{error}{doubt}") from error
         except StoreError as error:
             raise click.ClickException(str(error)) from error
         finally:
@@ -74,11 +75,31 @@ def author(given: str | None) -> str:
     return f"{user}@{socket.gethostname()}"
 
 
-def warn_if_new(rule: str, shares: Mapping[str, Share]) -> None:
-    """Say it on standard error if a store with other rules has none of that name."""
-    if shares and rule not in shares:
-        meant = nearest(rule, shares)
-        click.echo(f"{plain(rule)} is new to the store; did you mean {plain(meant)}?", err=True)
+def called(store: Store) -> str:
+    """Return what a store without rules is called, and why it has none, if that can be told."""
+    why = store.why_empty()
+    return f"{store.name} ({why})" if why else store.name
+
+
+def unknown_rule(
+    store: Store, rule: str, shares: Mapping[str, Share] | None = None, *, writable: bool = True
+) -> Exception:
+    """Return the error that a store does not have a rule, with the name that was meant.
+
+    Args:
+        store: the store.
+        rule: the name that was given.
+        shares: those of the store, if they are known.
+        writable: whether the command has ``--new``.
+    """
+    shares = store.load() if shares is None else shares
+    where = store.name if shares else called(store)
+    told = [f"{plain(rule)} is not in {where}: nothing was changed"]
+    if shares:
+        told.append(f"did you mean {plain(nearest(rule, shares))}?")
+    if writable:
+        told.append("--new writes it all the same")
+    return click.ClickException("; ".join(told))
 
 
 def report(changes: Sequence[Change], form: Form) -> None:

@@ -13,7 +13,7 @@ from resilience_mw.cli.group import ModuleGroup
 def command(url: str | None) -> None:
     """See and change the share of each rule, on every server within a second.
 
-    The shares are in a store, --store or RESILIENCE_ROLLOUT_STORE: file:rollout.toml, or
+    The shares are in a store, --store or RESILIENCE_ROLLOUT_STORE: file:/etc/shop/rollout.toml, or
     redis://127.0.0.1:6379/0. Exit code 0 = done, 1 = the store or the rule does not allow it,
-    2 = wrong usage.
+    or there is none of that name, 2 = wrong usage.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from resilience_mw.cli.shares import Form, as_json, moment, record, shown, table, with_store
+from resilience_mw.cli.shares import Form, as_json, called, moment, record, shown, table, with_store
 from resilience_mw.rollout.stores import Store
 from resilience_mw.rollout.stores.base import KEPT
 
@@ -25,7 +25,7 @@ def command(store: Store, limit: int, form: Form) -> None:
         click.echo(as_json([record(change) for change in changes]))
         return
     if not changes:
-        click.echo(f"no changes in {store.name}")
+        click.echo(f"no changes in {store.name if store.load() else called(store)}")
         return
     rows = [("TIME", "WHO", "RULE", "FROM", "TO", "WHY")]
     rows += [

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import click
 
-from resilience_mw.cli.shares import Form, author, report, warn_if_new, with_author, with_store
-from resilience_mw.rollout.stores import Change, Store, Unanswered
+from resilience_mw.cli.shares import (
+    Form,
+    author,
+    called,
+    report,
+    unknown_rule,
+    with_author,
+    with_store,
+)
+from resilience_mw.rollout.stores import Change, Store, Unanswered, UnknownRule
 
 TRIES = 5
 """Times to try where no answer comes: to be back twice is to be back."""
@@ -13,30 +21,44 @@ TRIES = 5
 
 @click.command("rollback")
 @click.argument("rule", required=False)
+@click.option(
+    "--new", is_flag=True, help="Write RULE though the store does not have it, or is gone."
+)
 @with_author
 @with_store
-def command(store: Store, form: Form, rule: str | None, who: str | None, why: str) -> None:
-    """Give all of RULE's traffic, or that of every rule, back to the old stack."""
+def command(
+    store: Store, form: Form, rule: str | None, new: bool, who: str | None, why: str
+) -> None:
+    """Give all of RULE's traffic, or that of every rule, back to the old stack.
+
+    Exit code 1 if nothing was found to take back. Where the store has vanished, running servers
+    keep their last shares: --new writes it anew, with RULE at 0, and they follow.
+    """
     if rule is not None:
-        # The change first: the rest can wait.
-        changes = [_back(store, rule, author(who), why)]
-        if changes[0].before is None:
-            shares = dict(store.load())
-            del shares[rule]
-            warn_if_new(rule, shares)
-    else:
-        above = [name for name, share in store.load().items() if share.percent > 0]
-        changes = [_back(store, name, author(who), why) for name in above]
-    if not changes and form == "text":
+        try:
+            # The change first: the rest can wait.
+            return report([_back(store, rule, new, author(who), why)], form)
+        except UnknownRule:
+            raise unknown_rule(store, rule) from None
+    if new:
+        raise click.UsageError("--new needs the name of a RULE")
+    shares = store.load()
+    if not shares:
+        raise click.ClickException(
+            f"no rules in {called(store)}: nothing was taken back; to write one all the same: "
+            "rollback RULE --new"
+        )
+    above = [name for name, share in shares.items() if share.percent > 0]
+    if not above and form == "text":
         click.echo(f"every rule in {store.name} is at 0 already")
-        return
-    report(changes, form)
+        return None
+    return report([_back(store, name, True, author(who), why) for name in above], form)
 
 
-def _back(store: Store, rule: str, who: str, why: str) -> Change:
+def _back(store: Store, rule: str, new: bool, who: str, why: str) -> Change:
     for _ in range(TRIES - 1):
         try:
-            return store.change(rule, 0.0, who=who, why=why)
+            return store.change(rule, 0.0, new=new, who=who, why=why)
         except Unanswered:
             continue
-    return store.change(rule, 0.0, who=who, why=why)
+    return store.change(rule, 0.0, new=new, who=who, why=why)

@@ -12,7 +12,7 @@ from resilience_mw.cli.shares import (
     moment,
     report,
     shown,
-    warn_if_new,
+    unknown_rule,
     with_author,
     with_store,
 )
@@ -28,7 +28,10 @@ LARGE_STEP = 25
 @click.command("set")
 @click.argument("rule")
 @click.argument("percent")
-@click.option("--yes", is_flag=True, help=f"Do not ask before a step of over {LARGE_STEP} points.")
+@click.option(
+    "--yes", is_flag=True, help="Ask nothing: not before a large step, nor for a new rule."
+)
+@click.option("--new", is_flag=True, help="Write RULE though the store does not have it.")
 @click.option("--clear", is_flag=True, help="End the guard's hold of the rule as well.")
 @with_author
 @with_store
@@ -38,6 +41,7 @@ def command(
     rule: str,
     percent: str,
     yes: bool,
+    new: bool,
     clear: bool,
     who: str | None,
     why: str,
@@ -45,13 +49,11 @@ def command(
     """Give PERCENT of RULE's traffic to the new stack: 0 to 100, in steps of 0.01."""
     checked_rule(rule)
     share = _number(percent)
-    told = False
     while True:
         shares = store.load()
         before = shares.get(rule)
-        if not told:
-            warn_if_new(rule, shares)
-            told = True
+        if before is None and not (new or yes):
+            raise unknown_rule(store, rule, shares)
         if before is not None and before.held and share and not clear:
             raise click.ClickException(_held(store, rule))
         if share - (before.percent if before else 0.0) > LARGE_STEP and not yes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from resilience_mw.cli.shares import Form, as_json, moment, record, shown, table, with_store
+from resilience_mw.cli.shares import Form, as_json, called, moment, record, shown, table, with_store
 from resilience_mw.rollout.stores import Store
 from resilience_mw.rollout.stores.base import KEPT
 
@@ -31,7 +31,7 @@ def command(store: Store, form: Form) -> None:
         )
         return
     if not shares:
-        click.echo(f"no rules in {store.name}")
+        click.echo(f"no rules in {called(store)}")
         return
     rows = [("RULE", "SHARE", "LAST CHANGE", "WHO", "WHY")]
     for rule, share in sorted(shares.items()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .base import Change, Overtaken, RuleHeld, Store, StoreError, Unanswered
+from .base import Change, Overtaken, RuleHeld, Store, StoreError, Unanswered, UnknownRule
 from .opening import open_store
 
 __all__ = [
@@ -12,5 +12,6 @@ __all__ = [
     "Store",
     "StoreError",
     "Unanswered",
+    "UnknownRule",
     "open_store",
 ]

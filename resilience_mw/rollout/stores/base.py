@@ -35,6 +35,10 @@ class RuleHeld(StoreError):
     """The guard holds the rule at 0: it rises after a person has cleared the hold, not before."""
 
 
+class UnknownRule(StoreError):
+    """The store does not have the rule, and was not told that it is a new one."""
+
+
 class Overtaken(StoreError):
     """Somebody else was faster: the rule is not at the share that the change was meant for."""
 
@@ -146,6 +150,7 @@ class Store(ABC):
         *,
         held: bool | None = None,
         expected: Share | EllipsisType | None = ...,
+        new: bool = True,
         who: str,
         why: str = "",
     ) -> Change:
@@ -159,12 +164,14 @@ class Store(ABC):
                 servers' guards may trip within the same second.
             expected: make the change only if the rule is at this share, ``None`` = not in the
                 store; left out, whatever it is at.
+            new: whether a rule that the store does not have is written.
             who: who changes it.
             why: the reason.
 
         Raises:
             ConfigError: a value breaks its rule.
             Overtaken: the rule is not at the `expected` share.
+            UnknownRule: the store does not have the rule, and `new` is false.
             RuleHeld: `percent` is above 0 while the rule is held and stays so.
             StoreError: the store cannot be changed.
         """
@@ -175,6 +182,8 @@ class Store(ABC):
         seen: list[Share] = []
 
         def decide(before: Share | None) -> Share | None:
+            if before is None and not new:
+                raise UnknownRule(f"{rule} is not in {self.name}")
             if expected is not ... and before != expected:
                 raise Overtaken(f"{rule} was changed meanwhile")
             was_held = before is not None and before.held
@@ -215,6 +224,14 @@ class Store(ABC):
                 return new if before is None else None
 
             self.transact(rule, decide, _line(who, LONGEST_WHO), _line(why, LONGEST_WHY))
+
+    def why_empty(self) -> str:
+        """Return in a few words why it has no rules, such as that there is no such file; or ``""``.
+
+        Called where :meth:`load` returned none, for people who may have named another store than
+        they meant.
+        """
+        return ""
 
     def after_fork(self) -> None:  # noqa: B027
         """Give up, in a forked child, what belongs to the parent, such as connections."""

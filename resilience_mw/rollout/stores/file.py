@@ -95,6 +95,9 @@ class FileStore(Store):
         except OSError as error:
             raise StoreError(f"{self.name} cannot be changed: {_reason(error)}") from error
 
+    def why_empty(self) -> str:
+        return "an empty file" if self.path.exists() else "no such file"
+
     def _real(self) -> Path:
         # Replacing a link would leave the file that it points to, and all who follow it, behind.
         return Path(os.path.realpath(self.path))

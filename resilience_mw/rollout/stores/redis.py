@@ -96,10 +96,13 @@ class RedisStore(Store):
             raise _wrong(url) from None
         where = pool.connection_kwargs
         if "path" in where:
-            self.name = f"unix:{plain(str(where['path']))}"
+            name = f"unix:{plain(str(where['path']))}"
         else:
             host, port = where.get("host") or "localhost", where.get("port") or 6379
-            self.name = f"redis://{plain(str(host))}:{port}/{where.get('db') or 0}"
+            scheme = url.partition(":")[0]
+            name = f"{scheme}://{plain(str(host))}:{port}/{where.get('db') or 0}"
+        # Another prefix is another store, and to mistype it must not look like the right one.
+        self.name = name if prefix == PREFIX else f"{name}?prefix={plain(prefix)}"
 
     def load(self) -> Mapping[str, Share]:
         found: Mapping[str, str] = self._ask(lambda client: client.hgetall(self._keys[0]))
@@ -141,6 +144,9 @@ class RedisStore(Store):
             if self._ask(partial(_evaluate, arguments=swap)):
                 return change
         raise StoreError(f"{self.name} cannot be changed: {TRIES} others were faster")
+
+    def why_empty(self) -> str:
+        return f"no such key: {plain(self._keys[0])}"
 
     def after_fork(self) -> None:
         # The sockets are the parent's; the client itself sees that, and leaves them open.

@@ -37,7 +37,11 @@ def test_the_store_is_named_in_three_places(
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["show"], 2, "name the store: --store file:rollout.toml, or RESILIENCE_ROLLOUT_STORE"),
+        (
+            ["show"],
+            2,
+            "name the store: --store file:/etc/shop/rollout.toml, or RESILIENCE_ROLLOUT_STORE",
+        ),
         (["show", "--store", "rollout.toml"], 2, "store must be file:PATH.toml, file:PATH.json"),
         (["sow"], 2, "unknown rollout command sow; did you mean show?"),
         (["set", "a"], 2, "Missing argument 'PERCENT'"),
@@ -153,7 +157,7 @@ def test_the_person_behind_sudo_is_named(
     """The history is about people: root is nobody."""
     url = f"file:{tmp_path / 'rollout.toml'}"
     monkeypatch.setenv("SUDO_USER", "anna")
-    assert run_program(["rollout", "set", "favourites", "2", "--store", url]) == 0
+    assert run_program(["rollout", "set", "favourites", "2", "--new", "--store", url]) == 0
     assert open_store(url).history()[0].who.startswith("anna@")
 
 
@@ -168,7 +172,7 @@ def test_somebody_without_a_name_is_a_number(
     url = f"file:{tmp_path / 'rollout.toml'}"
     monkeypatch.delenv("SUDO_USER", raising=False)
     monkeypatch.setattr("getpass.getuser", nameless)
-    assert run_program(["rollout", "set", "favourites", "2", "--store", url]) == 0
+    assert run_program(["rollout", "set", "favourites", "2", "--new", "--store", url]) == 0
     assert re.match(r"(\d+|unknown)@", open_store(url).history()[0].who)
 
 
@@ -185,7 +189,7 @@ def test_a_person_who_gives_up(
     """At a terminal there is somebody to answer: it was aborted, and `--yes` is not the advice."""
     url = f"file:{tmp_path / 'rollout.toml'}"
     monkeypatch.setattr("sys.stdin", Terminal())
-    assert run_program(["rollout", "set", "favourites", "100", "--store", url]) == 1
+    assert run_program(["rollout", "set", "favourites", "100", "--new", "--store", url]) == 1
     err = capsys.readouterr().err
     assert err.endswith("resilience-mw: aborted\n")
     assert "--yes" not in err

@@ -19,9 +19,9 @@ SECRET = "hunter2"
     [
         ("redis://127.0.0.1:6379/0", "redis://127.0.0.1:6379/0"),
         (f"redis://user:{SECRET}@cache.example:6380/3", "redis://cache.example:6380/3"),
-        (f"rediss://:{SECRET}@cache.example", "redis://cache.example:6379/0"),
+        (f"rediss://:{SECRET}@cache.example", "rediss://cache.example:6379/0"),
         ("valkey://[::1]:6380", "redis://::1:6380/0"),
-        ("valkeys://cache.example/2?prefix=shop", "redis://cache.example:6379/2"),
+        ("valkeys://cache.example/2?prefix=shop", "rediss://cache.example:6379/2?prefix=shop"),
         (f"unix://{SECRET}@/run/redis.sock?db=2", "unix:/run/redis.sock"),
         ("redis://cache.example?socket_timeout=2", "redis://cache.example:6379/0"),
     ],
