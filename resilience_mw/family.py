@@ -16,7 +16,9 @@ def become_origin() -> None:
 
 def family() -> int:
     """Return the process that the workers of this server have in common; maybe this one."""
-    if "gunicorn.arbiter" in sys.modules:
+    # Gunicorn says so when it runs; an app may import it and be run by another server.
+    software = os.environ.get("SERVER_SOFTWARE", "")
+    if "gunicorn.arbiter" in sys.modules and software.startswith("gunicorn/"):
         return os.getppid()  # only workers ask, and each is a child of the master
     multiprocessing = sys.modules.get("multiprocessing.process")
     parent = multiprocessing and multiprocessing.parent_process()
