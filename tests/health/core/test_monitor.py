@@ -197,7 +197,8 @@ def test_starts_are_moved_by_jitter():
         until(lambda: len(began) > 30)
     pauses = [later - before for before, later in itertools.pairwise(began)]
     assert max(pauses) - min(pauses) > 0.005
-    assert min(pauses) >= 0.009
+    # Together, since one that was late by itself comes sooner before the next.
+    assert sum(pauses) >= 0.009 * len(pauses)
 
 
 def test_each_turn_is_said_once(caplog: pytest.LogCaptureFixture):
