@@ -78,7 +78,7 @@ class ASGIExchange(Exchange):
         scope = self.scope
         path: str = scope["path"]
         root: str = scope.get("root_path", "")
-        if root and path.startswith(root) and path[len(root) : len(root) + 1] == "/":
+        if root and path.startswith(root) and path[len(root) : len(root) + 1] in ("/", ""):
             return path[len(root) :]
         return path
 

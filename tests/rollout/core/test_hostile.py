@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resilience_mw import RolloutRule
-from resilience_mw.core import RolloutPolicy
+from resilience_mw.core import RolloutPolicy, Share
 from resilience_mw.rollout import sign_tester
 from tests.core.requests import Request
 
@@ -95,6 +95,17 @@ def test_no_way_out_of_a_prefix(driver: Any, target: str):
     app = driver.Middleware(driver.app("old"), new=driver.app("new"), rules=rules)
     assert driver.get(app, "/new/%E3%81%82%20b").text == "new"
     assert driver.get(app, target).text == "old"
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_mount_point_is_no_path_below_it(driver: Any):
+    """Though it may be spelled as one that a rule is about."""
+    rules = [RolloutRule("r", path="/new", percent=100), RolloutRule("p", prefix="/pre")]
+    app = driver.Middleware(driver.app("old"), new=driver.app("new"), rules=rules)
+    app.policies[0].shares = {"r": Share(100), "p": Share(100)}
+    for root in ("/new", "/pre"):
+        assert driver.get(app, "", root=root).text == "old"
+        assert driver.get(app, root, root="/x").text == "new"
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
