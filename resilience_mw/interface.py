@@ -30,9 +30,10 @@ def interface_of(app: Any) -> Interface:
         return "wsgi"
     if required == 3 or _is_asgi2(app, required, most):
         return "asgi"
+    hint = "; if it makes the app, call it, or use --factory" if required == 0 else ""
     raise ConfigError(
         f'interface must be "asgi" or "wsgi" for an app whose signature does not tell, '
-        f"got {app!r:.80}"
+        f"got {app!r:.80}{hint}"
     )
 
 

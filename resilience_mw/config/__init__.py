@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from resilience_mw.config.config import Config
 from resilience_mw.config.describe import Row, as_json, markdown, options, table
+from resilience_mw.config.handing import flags_in, hand_down, handed_down
 from resilience_mw.config.noting import note, noted
 from resilience_mw.config.option import ENV_PREFIX, Option, option
 from resilience_mw.config.options import Backpressure, Deadline, Health, Limit, Runner
@@ -27,6 +28,9 @@ __all__ = [
     "Runner",
     "Section",
     "as_json",
+    "flags_in",
+    "hand_down",
+    "handed_down",
     "markdown",
     "note",
     "noted",

@@ -13,8 +13,12 @@ from resilience_mw.config.wording import show
 from resilience_mw.exceptions import ConfigError
 
 ENV_PREFIX = "RESILIENCE_"
-NO_OPTIONS = frozenset({"RESILIENCE_ROLLOUT_STORE"})
-"""Variables with our prefix that commands read: they may stand where an app is started."""
+CONFIG_FILE = "RESILIENCE_CONFIG_FILE"
+"""The variable that names a TOML file of options."""
+BY_FLAG = "RESILIENCE_BY_FLAG"
+"""The variable in which commands note which of the other variables stand for flags."""
+NO_OPTIONS = frozenset({"RESILIENCE_ROLLOUT_STORE", CONFIG_FILE, BY_FLAG})
+"""Variables with our prefix that are no options: they may stand where an app is started."""
 
 
 @dataclass(frozen=True, kw_only=True)

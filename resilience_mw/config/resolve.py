@@ -1,4 +1,4 @@
-"""Put the sources together: argument and flag > environment > settings > default."""
+"""Put the sources together: flag > argument > environment > file > settings > default."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from resilience_mw.config.config import Config
+from resilience_mw.config.handing import flags_in
+from resilience_mw.config.option import CONFIG_FILE
 from resilience_mw.config.section import Section, options_of
 from resilience_mw.config.sources import (
     Layer,
@@ -48,7 +50,9 @@ def resolve(
         flags: The text of command-line flags by dotted option name; above `given`, because a flag
             is typed for this one run.
         settings: The framework's `RESILIENCE` setting, or the path of a TOML file.
-        environ: The environment; that of the process if left out.
+        environ: The environment; that of the process if left out. The TOML file that
+            `RESILIENCE_CONFIG_FILE` names counts less than variables and more than settings; the
+            flags of `resilience-mw run` come this way, too.
 
     Raises:
         ConfigError: A name is unknown, a value breaks its rule, even where another source wins,
@@ -56,11 +60,14 @@ def resolve(
     """
     kind = Config if given is None else type(given)
     sections = kind.sections()
+    environ = os.environ if environ is None else environ
+    file = environ.get(CONFIG_FILE)
     layer = {
         **_read_settings(settings, kind),
-        **read_environment(os.environ if environ is None else environ, sections),
+        **(read_toml(file, sections) if file else {}),
+        **read_environment(environ, sections),
         **({} if given is None else read_objects(given.parts())),
-        **read_flags(flags or {}, sections),
+        **read_flags({**flags_in(environ, sections), **(flags or {})}, sections),
     }
     sources = {
         option.dotted: layer[option.dotted].source if option.dotted in layer else "default"

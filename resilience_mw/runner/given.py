@@ -8,7 +8,7 @@ from typing import Any
 
 from ..config import Backpressure, Config, Deadline, Health, Limit, Section, noted, options_of
 
-_SECTIONS: dict[str, type[Section]] = {
+SECTIONS: dict[str, type[Section]] = {
     "HealthMiddleware": Health,
     "DeadlineMiddleware": Deadline,
     "ConcurrencyLimitMiddleware": Limit,
@@ -57,6 +57,6 @@ def _to_be_made(node: Any) -> Iterator[Section]:
     for entry in (own.get("user_middleware") if isinstance(own, dict) else None) or ():
         kind: Any = getattr(entry, "cls", None)
         ours = inspect.isclass(kind) and kind.__module__.startswith("resilience_mw.")
-        section = _SECTIONS.get(kind.__name__) if ours else None
+        section = SECTIONS.get(kind.__name__) if ours else None
         if section is not None:
             yield section(**entry.kwargs)

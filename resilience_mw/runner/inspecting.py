@@ -11,7 +11,7 @@ from typing import Any
 from ..config import Config, Health
 from ..protect import settings_of as own_settings
 from .given import given_in
-from .wrap import _django_settings, _walk, guards_of, is_wrapped
+from .wrap import _django_settings, guards_of, is_wrapped, nodes_of
 
 _DEEPEST = 30
 
@@ -23,7 +23,7 @@ def settings_of(app: Any) -> Mapping[str, Mapping[str, Any]]:
 
 def code_of(app: Any) -> Config:
     """Return the options that the app's own code has given to its guards."""
-    return given_in(_walk(app))
+    return given_in(nodes_of(app))
 
 
 def shadowed(app: Any, health: Health) -> tuple[str, ...]:

@@ -92,7 +92,7 @@ def wrap(
         ConfigError: an option is unknown or breaks a rule, or the protocol cannot be told.
     """
     settings = _django_settings(app)
-    options = resolve(over(config, given_in(_walk(app))), settings=settings).config
+    options = resolve(over(config, given_in(nodes_of(app))), settings=settings).config
     if not options.runner.protect or is_wrapped(app):
         return Wrapped(app, options, False)
     flask = sys.modules.get("flask")
@@ -110,12 +110,12 @@ def is_wrapped(app: Any) -> bool:
 
     A roll-out is a guard that protects nobody: it does not count.
     """
-    return any(_protects(node) or _will_be_guarded(node) for node in _walk(app))
+    return any(_protects(node) or _will_be_guarded(node) for node in nodes_of(app))
 
 
 def guards_of(app: Any) -> list[Guard]:
     """Return the guards that stand in ``app`` by now, outermost first."""
-    return [node for node in _walk(app) if _is_guard(node)]
+    return [node for node in nodes_of(app) if _is_guard(node)]
 
 
 def _is_guard(node: Any) -> bool:
@@ -144,14 +144,14 @@ def _will_be_guarded(node: Any) -> bool:
 
 def _django_settings(app: Any) -> Mapping[str, Any] | None:
     base = sys.modules.get("django.core.handlers.base")
-    if base is None or not any(issubclass(type(node), base.BaseHandler) for node in _walk(app)):
+    if base is None or not any(issubclass(type(node), base.BaseHandler) for node in nodes_of(app)):
         return None
     from ..django.conf import setting
 
     return setting()
 
 
-def _walk(app: Any) -> Iterator[Any]:
+def nodes_of(app: Any) -> Iterator[Any]:
     """Yield ``app`` and what it wraps, nearest first. Nothing of theirs is called."""
     waiting, seen = [app], {id(app)}
     for node in waiting:

@@ -88,3 +88,11 @@ merged = HealthMiddleware(BackpressureMiddleware(FastAPI(), queue_size=3), ready
 flask_coded = Flask("flask_coded")
 flask_coded.config["RESILIENCE"] = {"limit": {"max_concurrent_requests": 4}}
 Resilience(flask_coded, config=Config(deadline=Deadline(timeout=9), runner=Runner(drain_delay=4)))
+
+
+def make(name: str = "made") -> Any:
+    """Make an app that protects itself."""
+    return protect(FastAPI(title=name), Config(deadline=Deadline(timeout=8), runner=_LATE))
+
+
+_LATE = Runner(drain_delay=6)

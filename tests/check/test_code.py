@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import gc
+import os
 
 import pytest
 
 from resilience_mw import Config, Deadline, Health, Limit, Runner, protect
+from resilience_mw.cli import main
 from resilience_mw.config import note, noted
 from resilience_mw.runner.given import given_in, over
 from resilience_mw.runner.wrap import wrap
 from resilience_mw.wsgi import BackpressureMiddleware
 
 from .apps import wsgi_app
+from .conftest import APPS
 from .test_check import found
 
 
@@ -70,13 +73,44 @@ def test_contradictions_in_code_are_found(check):
     assert found(report)["grace"] == "error"
 
 
-def test_flags_that_come_too_late_are_told(check):
-    """The app has been protected by the time that anybody reads them."""
-    _, report = check("coded", "--limit-max-concurrent-requests", "9", "--grace", "40")
-    (finding,) = report["findings"]
-    assert finding["rule"] == "without_effect"
-    assert "limit.max_concurrent_requests has no effect" in finding["message"]
-    assert options(report)["limit.max_concurrent_requests"] == (7, "code")
+@pytest.mark.parametrize("app", ["coded", "flask_coded"])
+def test_flags_are_above_code_and_settings(check, app):
+    """For an app that protects itself, too: they are typed for this one run."""
+    code, report = check(app, "--limit-max-concurrent-requests", "3", "--grace", "40")
+    assert code == 0
+    assert "--limit" not in str(report["findings"])
+    seen = options(report)
+    assert seen["limit.max_concurrent_requests"] == (3, "flag --limit-max-concurrent-requests")
+    assert seen["deadline.timeout"] == (9.0, "code")
+
+
+@pytest.mark.parametrize(
+    ("app", "flag", "reaches"),
+    [
+        ("layered", "--health-port", True),
+        ("layered", "--backpressure-queue-size", True),
+        ("layered", "--limit-max-concurrent-requests", False),
+        ("merged", "--backpressure-queue-size", True),
+        ("merged", "--limit-max-concurrent-requests", False),
+        ("coded", "--limit-max-concurrent-requests", True),
+        ("flask_coded", "--health-port", True),
+        ("flask", "--limit-max-concurrent-requests", True),
+    ],
+)
+def test_flags_that_reach_no_guard_are_told(check, app, flag, reaches):
+    """An app with some of the middlewares has guards for their options and for no others."""
+    _, report = check(app, flag, "3")
+    told = [f["message"] for f in report["findings"] if f["rule"] == "without_effect"]
+    name = flag[2:].replace("-", ".", 1).replace("-", "_")
+    assert any(f"{name} has no effect" in message for message in told) is not reaches
+
+
+def test_flags_reach_nobody_if_nothing_protects_the_app(check):
+    """And `check` leaves nothing of them behind in the environment."""
+    before = dict(os.environ)
+    _, report = check("fastapi", "--no-runner-protect", "--deadline-timeout", "5")
+    assert "runner.protect is false" in str(report["findings"])
+    assert dict(os.environ) == before
 
 
 def test_what_gunicorn_cannot_read_from_code_is_told(check):
@@ -134,3 +168,14 @@ def test_one_config_over_another():
     assert both.given == {"runner.drain_delay", "runner.shutdown_timeout", "limit.exempt"}
     assert both.runner.drain_delay == 1.0
     assert over(None, other) is other
+
+
+def test_an_app_that_a_function_makes(check, capsys):
+    """As for `run`; without the flag the message says that there is one."""
+    _, report = check("make", "--factory", "--limit-max-concurrent-requests", "3")
+    assert report["server"] == "uvicorn"
+    assert options(report)["deadline.timeout"] == (8.0, "code")
+    assert main(["check", f"{APPS}:make"]) == 2
+    assert "use --factory" in capsys.readouterr().err
+    assert main(["export", "kubernetes", f"{APPS}:make", "--factory"]) == 0
+    assert "# runner.drain_delay (6)" in capsys.readouterr().out

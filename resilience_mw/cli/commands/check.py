@@ -11,7 +11,8 @@ from typing import Any, Literal
 import click
 
 from resilience_mw.cli.flags import option_flags
-from resilience_mw.cli.loading import load
+from resilience_mw.cli.handing import config_file_option, options_of_command
+from resilience_mw.cli.loading import factory_option, load
 from resilience_mw.cli.sources import in_force
 from resilience_mw.config import Resolved, options_of
 from resilience_mw.config.wording import one_line, show
@@ -65,9 +66,23 @@ DEFAULT_PORT = 8000
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
+@factory_option
+@config_file_option
 @option_flags()
-def command(
+def command(config_file: str | None, flags: dict[str, str], **arguments: Any) -> int:
+    """Check the options for APP, an import string such as "package.module:app".
+
+    Lists each option with where it came from, and every pair of numbers that contradict, those of
+    the server, the load balancer and the orchestrator included. Exit code 1 = there are errors.
+    """
+    with options_of_command(flags, config_file):
+        return _check(flags=flags, **arguments)
+
+
+def _check(
+    *,
     app: str,
+    factory: bool,
     server: str,
     lb_idle: float,
     grace: float,
@@ -78,12 +93,7 @@ def command(
     flags: dict[str, str],
     **settings: Any,
 ) -> int:
-    """Check the options for APP, an import string such as "package.module:app".
-
-    Lists each option with where it came from, and every pair of numbers that contradict, those of
-    the server, the load balancer and the orchestrator included. Exit code 1 = there are errors.
-    """
-    loaded = load(app)
+    loaded = load(app, factory=factory)
     wsgi = interface_of(loaded) == "wsgi"
     gunicorn = server == "gunicorn" or (server == "auto" and wsgi)
     found: dict[str, Any] = {}

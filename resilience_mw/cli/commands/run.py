@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import click
 
 from resilience_mw.cli.flags import option_flags
-from resilience_mw.config import Config, resolve
+from resilience_mw.cli.handing import config_file_option, options_of_command
+from resilience_mw.config import resolve
 from resilience_mw.config.wording import plain
 from resilience_mw.exceptions import ConfigError
 from resilience_mw.interface import Interface, interface_of
@@ -76,15 +79,22 @@ logger = logging.getLogger("resilience_mw")
 @click.option(
     "--access-log/--no-access-log", default=False, show_default=True, help="Log every request."
 )
+@config_file_option
 @option_flags()
-def command(app: str, server: str, flags: dict[str, str], **options: Any) -> int:
+def command(
+    app: str, server: str, config_file: str | None, flags: dict[str, str], **options: Any
+) -> int:
     """Serve APP, an import string such as "package.module:app".
 
     The app is protected unless it protects itself already. At SIGTERM it turns not ready, goes on
     accepting for --runner-drain-delay, then finishes what is in flight. Exit code 0 = stopped,
     1 = something had to be forced, 2 = wrong usage, 3 = did not start, or workers kept dying.
     """
-    config = resolve(Config(), flags=flags).config
+    with options_of_command(flags, config_file):
+        return _serve(app, server, **options)
+
+
+def _serve(app: str, server: str, **options: Any) -> int:
     module, _, attribute = app.partition(":")
     if not module or not attribute:
         raise click.UsageError(f'APP must be "module:attribute", got {plain(app)}')
@@ -95,17 +105,18 @@ def command(app: str, server: str, flags: dict[str, str], **options: Any) -> int
     sys.path.insert(0, os.getcwd())
     interface = None
     if server != "uvicorn":
-        interface = _interface(app, factory=options["factory"], fork=options["workers"] > 1)
+        look = functools.partial(_look, app, server, factory=options["factory"])
+        interface = _interface(look, fork=options["workers"] > 1)
         if interface is None:
             return DID_NOT_START
         server = SERVERS[interface] if server == "auto" else server
         _require(server)
     if server == "gunicorn":
-        _become_gunicorn(app, config, asgi=interface == "asgi", **options)
+        _become_gunicorn(app, asgi=interface == "asgi", **options)
     del options["threads"]
     from resilience_mw.runner.uvicorn import run
 
-    return run(app, config, **options)
+    return run(app, **options)
 
 
 def _require(server: str) -> None:
@@ -117,7 +128,6 @@ def _require(server: str) -> None:
 
 def _become_gunicorn(
     app: str,
-    config: Config,
     *,
     asgi: bool,
     host: str,
@@ -136,28 +146,26 @@ def _become_gunicorn(
     if access_log:
         arguments += ["--access-logfile", "-"]
     arguments.append(f"{app}()" if factory else app)
-    os.environ.update(config.to_env())
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(sys.executable, [sys.executable, "-m", "gunicorn", *arguments])
 
 
-def _interface(app: str, *, factory: bool, fork: bool) -> Interface | None:
+def _interface(look: Callable[[], Interface | None], *, fork: bool) -> Interface | None:
     """Return the protocol of an app, or ``None``, having said why, if it cannot be imported.
 
     Args:
-        app: its import string.
-        factory: whether it makes the app.
-        fork: look at it in another process. What the app starts when it is imported, such as
+        look: imports it.
+        fork: do so at it in another process. What the app starts when it is imported, such as
             threads, would not be there in forked workers.
     """
     if not fork or not hasattr(os, "fork"):
-        return _look(app, factory=factory)
+        return look()
     pid = os.fork()
     if pid == 0:
         code = DID_NOT_START
         try:
-            interface = _look(app, factory=factory)
+            interface = look()
             code = DID_NOT_START if interface is None else INTERFACES.index(interface)
         except ConfigError as error:
             click.echo(f"resilience-mw: {error}", err=True)
@@ -169,16 +177,31 @@ def _interface(app: str, *, factory: bool, fork: bool) -> Interface | None:
     return INTERFACES[code] if 0 <= code < len(INTERFACES) else None
 
 
-def _look(app: str, *, factory: bool) -> Interface | None:
+def _look(app: str, server: str, *, factory: bool) -> Interface | None:
     try:
         found = _imported(app)
-        return interface_of(found() if factory else found)
+        found = found() if factory else found
+        interface = interface_of(found)
     except ConfigError:
         raise
     except Exception:
         logging.basicConfig()
         logger.exception("the app %s could not be loaded", app)
         return None
+    if "gunicorn" in (server, SERVERS[interface]) and server != "uvicorn":
+        # Here once, rather than in each of its workers.
+        _warn(found)
+    return interface
+
+
+def _warn(app: Any) -> None:
+    """Say which flags will have no effect on an app that protects itself."""
+    from resilience_mw.runner.reach import without_effect
+    from resilience_mw.runner.wrap import is_wrapped
+
+    told = without_effect(app) if is_wrapped(app) or not resolve().config.runner.protect else ""
+    if told:
+        click.echo(f"resilience-mw: {told}", err=True)
 
 
 def _imported(app: str) -> Any:

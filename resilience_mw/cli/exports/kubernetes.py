@@ -9,10 +9,13 @@ import textwrap
 import click
 
 from resilience_mw.cli.flags import option_flags
-from resilience_mw.cli.loading import load
+from resilience_mw.cli.handing import config_file_option, options_of_command
+from resilience_mw.cli.loading import factory_option, load
+from resilience_mw.cli.sources import in_force
 from resilience_mw.config import Config, resolve
+from resilience_mw.exceptions import ConfigError
+from resilience_mw.interface import interface_of
 from resilience_mw.runner.drain import MARGIN
-from resilience_mw.runner.inspecting import settings_of
 
 SLOW_NODE = 5
 """Seconds of grace beyond what a stop takes, for a node that is busy."""
@@ -35,16 +38,39 @@ SLOW_NODE = 5
     show_default=True,
     help="Seconds that the app may take to start.",
 )
+@factory_option
+@config_file_option
 @option_flags()
-def command(app: str | None, port: int, container: str, start: int, flags: dict[str, str]) -> None:
+def command(
+    app: str | None,
+    port: int,
+    container: str,
+    start: int,
+    factory: bool,
+    config_file: str | None,
+    flags: dict[str, str],
+) -> None:
     """Print the probes for a pod, to paste under `spec.template.spec` or to use as a patch.
 
-    Options come from flags, the environment and, with APP ("package.module:app"), the settings of
-    its framework. What the app passes in code is not seen here: repeat it as a flag.
+    Options come from flags, the environment, a file and, with APP ("package.module:app"), from its
+    code and the settings of its framework, as for `resilience-mw check`.
     """
-    settings = settings_of(load(app)) if app else None
-    config = resolve(flags=flags, settings=settings or None).config
-    click.echo("\n".join(pod(config, port=port, container=container, start=start)))
+    with options_of_command(flags, config_file):
+        config = _of_app(app, flags, factory) if app else resolve().config
+    if config.health.port == port:
+        raise ConfigError(f"health.port must differ from the port of the app, got {port} for both")
+    told = "" if app else "No APP was named: what its code or its framework sets is not in here."
+    lines = pod(config, port=port, container=container, start=start)
+    click.echo("\n".join([*(_note(told) if told else ()), *lines]))
+
+
+def _of_app(app: str, flags: dict[str, str], factory: bool) -> Config:
+    loaded = load(app, factory=factory)
+    gunicorn = interface_of(loaded) == "wsgi"
+    resolved, idle = in_force(loaded, flags, {}, gunicorn=gunicorn)
+    for name, why in idle:
+        click.echo(f"resilience-mw: {name} has no effect here: {why}", err=True)
+    return resolved.config
 
 
 def pod(config: Config, *, port: int, container: str = "app", start: int = 60) -> list[str]:

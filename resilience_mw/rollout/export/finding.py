@@ -10,7 +10,7 @@ from typing import Any
 
 from ...core.rollout import RolloutPolicy, RolloutRule, Share
 from ...exceptions import ConfigError
-from ...runner.wrap import _attributes, _walk
+from ...runner.wrap import _attributes, nodes_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def rollout_of(app: Any) -> Rollout:
 
 
 def _rollouts(app: Any) -> Iterator[Rollout]:
-    for node in _walk(app):
+    for node in nodes_of(app):
         own = _attributes(node)
         for policy in own.get("policies") or ():
             if isinstance(policy, RolloutPolicy):

@@ -16,6 +16,8 @@ from ...config import Config, resolve
 from ...exceptions import ConfigError
 from ...interface import interface_of
 from ..drain import head_timeout
+from ..once import Once
+from ..reach import without_effect
 from ..wrap import Wrapped, wrap
 from .lifespan import Lifespan
 from .protocol import protocol
@@ -66,6 +68,7 @@ class UvicornConfig(uvicorn.Config):
         known = resolve(config).config
         self.runner, self._head = known.runner, head_timeout(known)
         self.parser = http
+        self._once = Once()
         options.setdefault("log_config", logging_config())
         super().__init__(app, http=protocol(self.runner, http, head=self._head), **options)
         self._time()
@@ -84,6 +87,7 @@ class UvicornConfig(uvicorn.Config):
                 f"app must be ASGI for Uvicorn (use Gunicorn for WSGI), got {app!r:.80}"
             )
         self.wrapped = wrap(app, self.given, "asgi")
+        self._tell_without_effect()
         runner, head = self.wrapped.config.runner, head_timeout(self.wrapped.config)
         if (runner, head) != (self.runner, self._head):
             # The framework's own settings say something of them, too.
@@ -92,6 +96,13 @@ class UvicornConfig(uvicorn.Config):
             self.http_protocol_class = self.http
             self._time()
         return self.wrapped.app
+
+    def _tell_without_effect(self) -> None:
+        if self.wrapped.added:
+            return
+        told = without_effect(self.wrapped.app, self.given)
+        if told and self._once.first():
+            logger.warning("%s", told)
 
     def load(self) -> None:
         """Load the app, and what serves it."""

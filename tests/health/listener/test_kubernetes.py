@@ -102,5 +102,23 @@ def test_wrong_usage_is_one_line(arguments, message, capsys: pytest.CaptureFixtu
 def test_the_page_shows_what_the_command_prints(capsys: pytest.CaptureFixture[str]):
     """Byte by byte."""
     page = (ROOT / "docs" / "out-of-band-probes.md").read_text()
-    assert main(["export", "kubernetes", "--health-port", "9001"]) == 0
+    app = "tests.check.apps:fastapi"
+    assert main(["export", "kubernetes", app, "--health-port", "9001"]) == 0
     assert page.count(f"```yaml\n{capsys.readouterr().out}```\n") == 1
+
+
+def test_what_the_app_sets_in_code_is_in_it(capsys: pytest.CaptureFixture[str]):
+    """As `check` sees it; without an app a comment says that it is not."""
+    assert main(["export", "kubernetes", "tests.check.apps:coded"]) == 0
+    out = capsys.readouterr().out
+    assert "# runner.drain_delay (4)" in out
+    assert "No APP" not in out
+    assert main(["export", "kubernetes"]) == 0
+    assert "# No APP was named" in capsys.readouterr().out
+
+
+def test_one_port_for_both_is_an_error(capsys: pytest.CaptureFixture[str]):
+    """One of the two could not be opened."""
+    assert main(["export", "kubernetes", "--health-port", "8000"]) == 2
+    assert "health.port must differ" in capsys.readouterr().err
+    assert main(["export", "kubernetes", "--health-port", "8000", "--port", "80"]) == 0
