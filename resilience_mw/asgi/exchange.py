@@ -108,6 +108,11 @@ class ASGIExchange(Exchange):
         return peer_address(socket_behind(self.server_send), client[0] if client else None)
 
     @property
+    def peer_is_seen(self) -> bool:
+        """Whether `peer` is from the socket itself."""
+        return socket_behind(self.server_send) is not None
+
+    @property
     def client(self) -> str | None:
         """Address of the client as the server tells it: a proxy's word may be in it."""
         client = self.scope.get("client")

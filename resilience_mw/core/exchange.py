@@ -142,6 +142,12 @@ class Exchange:
         raise NotImplementedError  # pragma: no cover - every driver has its own
 
     @property
+    def peer_is_seen(self) -> bool:
+        """Whether `peer` is from the socket itself; else it is the server's word, which may have
+        it from a header."""
+        return True
+
+    @property
     def client(self) -> str | None:
         """Address of the client as the server tells it: a proxy's word may be in it."""
         return self.peer

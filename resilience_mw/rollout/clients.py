@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 
 from ..core.exchange import Exchange
 from ..signals.proxies import TrustedProxies
+
+_TELLING = ("x-forwarded-for", "forwarded", "x-real-ip")
+"""Headers from which servers and middlewares take the address of a client."""
+
+_BETWEEN = re.compile(r'[,;="\s]+')
 
 
 class Clients:
@@ -18,10 +24,21 @@ class Clients:
 
     def __init__(self, proxies: TrustedProxies) -> None:
         self._proxies = proxies
+        self._everybody = proxies.trusts("*")
 
     def trusted(self, exchange: Exchange) -> bool:
-        """Return whether whoever is connected is one of the proxies."""
-        return bool(self._proxies) and self._proxies.trusts(exchange.peer)
+        """Return whether whoever is connected is one of the proxies.
+
+        Where the socket is out of reach a server or middleware that believes everybody's
+        `X-Forwarded-For` may have made any client look like one: an address that such a header
+        names is nobody's.
+        """
+        peer = exchange.peer
+        if not self._proxies or not self._proxies.trusts(peer):
+            return False
+        if self._everybody or exchange.peer_is_seen or peer is None:
+            return True
+        return not _named(exchange, peer)
 
     def address(self, exchange: Exchange) -> str | None:
         """Return the address nearest to the client that a proxy of ours vouches for."""
@@ -44,6 +61,13 @@ class Clients:
 def _canonical(address: str | None) -> str | None:
     """Return the form in which every server knows an address, whatever its socket calls it."""
     return address if address is None or ":" not in address else _address(address) or address
+
+
+def _named(exchange: Exchange, peer: str) -> bool:
+    """Whether a header that proxies send names the address of ``peer``."""
+    wanted = _address(peer)
+    told = (exchange.header(name) or "" for name in _TELLING)
+    return any(_address(word) == wanted for text in told for word in _BETWEEN.split(text))
 
 
 def _address(text: str) -> str | None:

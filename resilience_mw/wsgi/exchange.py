@@ -62,6 +62,11 @@ class WSGIExchange(Exchange):
         return peer_address(environ_socket(self.environ), self.environ.get("REMOTE_ADDR"))
 
     @property
+    def peer_is_seen(self) -> bool:
+        """Whether `peer` is from the socket itself."""
+        return environ_socket(self.environ) is not None
+
+    @property
     def client(self) -> str | None:
         """Address of the client as the server tells it: a proxy's word may be in it."""
         return self.environ.get("REMOTE_ADDR") or None

@@ -120,6 +120,20 @@ def test_a_testers_header_counts_from_a_proxy_only(driver: Any):
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
+def test_an_address_out_of_a_header_is_no_proxys(driver: Any):
+    """Where no socket is in reach, a server that believes everybody may have it from there."""
+    app, wish = with_testers(driver), {"X-Tester": "new"}
+    for header, value, text in (
+        ("X-Forwarded-For", "198.51.100.7, 10.0.0.10", "new"),
+        ("X-Forwarded-For", f"198.51.100.7,{PROXY}:80", "old"),
+        ("X-Forwarded-For", f"::ffff:{PROXY}", "old"),
+        ("Forwarded", f'proto=https;for="{PROXY}"', "old"),
+        ("X-Real-Ip", PROXY, "old"),
+    ):
+        assert driver.get(app, "/a", headers={**wish, header: value}, peer=PROXY).text == text
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
 @pytest.mark.parametrize(
     ("wish", "text"),
     [("r", "new"), ("q, R", "new"), ("1", "new"), ("q", "old"), ("", "old"), ("x" * 9000, "old")],
