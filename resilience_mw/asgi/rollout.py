@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import Any
 
@@ -91,8 +91,9 @@ class RolloutMiddleware(Guard):
         self.new: ASGIApp = assembly.new
         self._policy = assembly.policy
         self._link = assembly.link
-        self._known = self._policy.known
-        self._unknown = self._policy.unknown
+        # Until the first request, which thereby passes `_choose`, without a test in all others.
+        self._known: Mapping[str, Lane | None] = {}
+        self._unknown: Any = UNKNOWN
         for lane in self._policy.lanes:
             lane.apps = self._variants(lane, options)
 
@@ -155,6 +156,8 @@ class RolloutMiddleware(Guard):
 
     def _choose(self, scope: Scope, send: Send) -> Variant | None:
         """Return the variant that serves the request; ``None`` = no rule is about it."""
+        if self._known is not self._policy.known:
+            self._begin_serving()
         exchange = _exchange(scope, send)
         self._policy.enter(exchange)
         variant: Variant | None = exchange.target
@@ -163,6 +166,7 @@ class RolloutMiddleware(Guard):
     async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Start and stop both apps; give a websocket to one of them, as its handshake would be."""
         if scope["type"] == "lifespan":
+            self._link.serve()
             self._link.start()
             try:
                 await serve_both(self.app, self.new, self._serve_new_by, scope, receive, send)
@@ -182,6 +186,11 @@ class RolloutMiddleware(Guard):
         for lane in self._policy.lanes:
             for variant in lane.apps[1:]:
                 variant.app = app
+
+    def _begin_serving(self) -> None:
+        self._known = self._policy.known
+        self._unknown = self._policy.unknown
+        self._link.serve()
 
     def close(self) -> None:
         """Stop following the store; the last known shares stand."""

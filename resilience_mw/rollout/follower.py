@@ -13,10 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ..config.wording import one_line
 from ..core.rollout import Share
-from ..exceptions import ConfigError
-from .stores.base import RuleHeld, Store, StoreError, checked_percent, checked_rule, shown_percent
+from .stores.base import RuleHeld, Store, StoreError, checked_percent, checked_rule
+from .words import differences, in_force, reason, shown
 
 logger = logging.getLogger("resilience_mw.rollout")
 
@@ -52,14 +51,23 @@ class Follower:
         rules: the shares as they are in the code. The store takes in those that it does not have,
             so that all processes agree on them, the command line shows them, and a roll-back of
             everything finds them. A store that comes back empty gets the last known ones.
+        serving: whether the process serves. One that only imports the app, or exports from it,
+            reads the store and writes nothing until :meth:`serve`.
     """
 
     def __init__(
-        self, store: Store, apply: Apply, *, rules: Mapping[str, Share] | None = None
+        self,
+        store: Store,
+        apply: Apply,
+        *,
+        rules: Mapping[str, Share] | None = None,
+        serving: bool = True,
     ) -> None:
         self.store = store
         self._apply = apply
         self._rules = dict(rules or {})
+        self._serving = serving
+        self._introduced = not self._rules
         self._stored: Mapping[str, Share] = MappingProxyType({})
         self._applied: Mapping[str, Share] | None = None
         self._pending: dict[str, _Pending] = {}
@@ -108,6 +116,12 @@ class Follower:
             self._thread.start()
         if wait > 0:
             self._looked.wait(wait)
+
+    def serve(self) -> None:
+        """Tell the store the rules from now on, because the process serves. Returns at once."""
+        if not self._serving:
+            self._serving = True
+            self._wake.set()
 
     def close(self, timeout: float = 1.0) -> None:
         """Stop following. A change that has not reached the store is tried once more.
@@ -165,6 +179,9 @@ class Follower:
                 self._found()
                 self._take_in(shares)
             self._show()
+            if self._serving and self._loaded and not self._introduced:
+                self._introduced = True
+                logger.info("%s", in_force(self._rules, self._stored, self.store.name))
 
     def _save(self) -> None:
         with self._lock:
@@ -182,8 +199,8 @@ class Follower:
                     logger.warning(
                         "rollout rule %s: %s in this process alone: %s",
                         rule,
-                        _shown(share),
-                        self._words(error),
+                        shown(share),
+                        reason(self.store, error),
                     )
                 continue
             with self._lock:
@@ -198,14 +215,14 @@ class Follower:
             if rule not in shares
         }
         kept = {rule: share for rule, share in missing.items() if rule in self._stored}
-        if missing and time.monotonic() >= self._announce_at:
+        if missing and self._serving and time.monotonic() >= self._announce_at:
             why = "the store had lost it" if kept else "as in the code"
             try:
                 self.store.announce(missing, who="server", why=why)
                 shares = self.store.load()
             except Exception as error:
                 if not self._announce_at:
-                    logger.warning("rollout rules not in the store: %s", self._words(error))
+                    logger.warning("rollout rules not in the store: %s", reason(self.store, error))
                 self._announce_at = time.monotonic() + ANNOUNCE_AGAIN
             else:
                 self._announce_at = 0.0
@@ -220,11 +237,9 @@ class Follower:
         if not known or shares == self._applied:
             return
         before, self._applied = self._applied, shares
-        for rule, share in shares.items():
-            was = None if before is None else before.get(rule)
-            ours = not self._rules or rule in self._rules
-            if before is not None and share != was and ours:
-                logger.info("rollout rule %s: %s, was %s", rule, _shown(share), _shown(was))
+        if before is not None:
+            for line in differences(self._rules, before, shares):
+                logger.info("%s", line)
         try:
             self._apply(MappingProxyType(shares))
         except Exception:
@@ -234,19 +249,13 @@ class Follower:
         if self._away_since is None:
             self._away_since = time.monotonic()
             stands = "the last known shares stand" if self._loaded else "no share is known yet"
-            logger.warning("rollout store is away, %s: %s", stands, self._words(error))
+            logger.warning("rollout store is away, %s: %s", stands, reason(self.store, error))
 
     def _found(self) -> None:
         if self._away_since is not None:
             seconds = time.monotonic() - self._away_since
             self._away_since = None
             logger.warning("rollout store %s is back after %.1f s", self.store.name, seconds)
-
-    def _words(self, error: Exception) -> str:
-        if isinstance(error, StoreError | ConfigError):
-            return one_line(str(error), 300)
-        # The text of a foreign exception may have an address with its password in it.
-        return f"{self.store.name}: {type(error).__name__}"
 
     def _after_fork(self) -> None:
         followed = self._thread is not None
@@ -277,12 +286,6 @@ def _follow(
         # Held across the pause it would never be dropped.
         del follower
         wake.wait(pause)
-
-
-def _shown(share: Share | None) -> str:
-    if share is None:
-        return "as in the code"
-    return f"{shown_percent(share.percent)} %{', held' if share.held else ''}"
 
 
 _followers: weakref.WeakSet[Follower] = weakref.WeakSet()

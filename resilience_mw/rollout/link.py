@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from ..core.rollout import RolloutPolicy, RolloutRule, Share, Verdict
 from .follower import Follower
 from .stores import Store
+from .words import in_force
 
 logger = logging.getLogger("resilience_mw.rollout")
 
@@ -28,6 +29,7 @@ class StoreLink:
         self._store = store
         self._rules = {lane.rule.name: Share(lane.rule.percent) for lane in policy.lanes}
         self._follower: Follower | None = None
+        self._serving = False
         if store is not None:
             policy.shut()
             self.start()
@@ -36,8 +38,18 @@ class StoreLink:
         """Follow the store, unless that is so already."""
         if self._store is None or self._follower is not None:
             return
-        self._follower = Follower(self._store, self._apply, rules=self._rules)
+        self._follower = Follower(
+            self._store, self._apply, rules=self._rules, serving=self._serving
+        )
         self._follower.start(wait=FIRST_LOOK)
+
+    def serve(self) -> None:
+        """Write to the store from now on: the process serves, and does not only look at the app."""
+        first, self._serving = not self._serving, True
+        if self._follower is not None:
+            self._follower.serve()
+        elif first and self._store is None:
+            logger.info("%s", in_force(self._rules, self._rules, None))
 
     def close(self) -> None:
         """Stop following; the last known shares stand."""

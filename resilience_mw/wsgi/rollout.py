@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..core.rollout import RolloutGuard, RolloutRule
@@ -91,8 +91,9 @@ class RolloutMiddleware(Guard):
         self._proxy: Any = assembly.new if is_url(new) else None
         self._policy = assembly.policy
         self._link = assembly.link
-        self._known = self._policy.known
-        self._unknown = self._policy.unknown
+        # Until the first request, which thereby passes `_choose`, without a test in all others.
+        self._known: Mapping[str, Lane | None] = {}
+        self._unknown: Any = UNKNOWN
         for lane in self._policy.lanes:
             lane.apps = self._variants(lane, options)
 
@@ -136,10 +137,17 @@ class RolloutMiddleware(Guard):
 
     def _choose(self, environ: Environ) -> Variant | None:
         """Return the variant that serves the request; ``None`` = no rule is about it."""
+        if self._known is not self._policy.known:
+            self._begin_serving()
         exchange = _exchange(environ)
         self._policy.enter(exchange)
         variant: Variant | None = exchange.target
         return variant
+
+    def _begin_serving(self) -> None:
+        self._known = self._policy.known
+        self._unknown = self._policy.unknown
+        self._link.serve()
 
     def close(self) -> None:
         """Stop following the store, and close a proxy's connections; requests are still served."""

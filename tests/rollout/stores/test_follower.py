@@ -34,14 +34,19 @@ def test_the_first_look_is_applied_and_then_each_change(follow, store: Fragile, 
 def test_others_rules_in_the_store_are_no_events(
     store: Fragile, applied: Applied, caplog: pytest.LogCaptureFixture
 ):
-    """Apps that share a store need not hear of each other."""
+    """Apps that share a store need not hear of each other, but of what may be a mistyped name."""
+    store.change("theirs", 1, who="anna")
     follower = Follower(store, applied, rules={"ours": Share(1)})
     follower.look()
     with caplog.at_level(logging.INFO, "resilience_mw"):
         store.change("theirs", 5, who="anna")
         store.change("ours", 2, who="anna")
+        store.change("our", 3, who="anna")
         follower.look()
-    assert caplog.messages == ["rollout rule ours: 2 %, was 1 %"]
+    assert caplog.messages == [
+        "rollout rule ours: 2 %, was 1 %",
+        "rollout: 3 % for 'our', but no rule of this app is called so",
+    ]
 
 
 def test_an_edit_by_hand_is_followed_within_a_second(tmp_path: Path, applied: Applied):
