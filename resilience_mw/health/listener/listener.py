@@ -41,8 +41,9 @@ LOOK, LOOK_BEHIND = 0.25, 0.5
 """Seconds between two looks whether the shared file is still there: of the worker that listens,
 and of the others, which follow it."""
 
-ATTEMPTS = 20
-"""How often the port is asked for, a twentieth of a second apart: it may just be let go."""
+ATTEMPTS, BETWEEN = 100, 0.01
+"""How often the port is asked for, and seconds between: it may just be let go. They are short, for
+a worker that Gunicorn has just forked misses a signal meanwhile."""
 
 _TRANSIENT = {errno.EADDRINUSE, errno.EADDRNOTAVAIL}
 _NOT_HERE = {errno.EADDRNOTAVAIL, errno.EINVAL}
@@ -131,7 +132,7 @@ class Listener:
             elif self.board.listener[2]:
                 self._know_all()  # one of us would have let another listen by now
                 return
-            time.sleep(TICK / 2)
+            time.sleep(BETWEEN)
         raise self._refused(error) from None
 
     def _know_all(self) -> None:
