@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
 from resilience_mw.cli.loading import load
+from resilience_mw.cli.shares import called
+from resilience_mw.core.rollout import Share
 from resilience_mw.rollout.export import Plan, rollout_of
-from resilience_mw.rollout.stores import StoreError, open_store
+from resilience_mw.rollout.stores import Store, StoreError, open_store
 
 
 def fronting_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,16 +79,21 @@ def plan_of(
     """
     if any_server and server_name is not None:
         raise click.UsageError("--any-server and --server-name exclude each other")
-    kept = None if store is None else open_store(store)
+    named = None if store is None else open_store(store)
     rollout = rollout_of(load(app))
     shares = rollout.shares
-    source = "the shares are those that the app has now"
-    if kept is not None:
-        try:
-            shares = kept.load()
-        except StoreError as error:
-            raise click.ClickException(str(error)) from error
-        source = f"the shares are those of {kept.name}"
+    sources = ["the shares are those that the app has now."]
+    if kept := named or rollout.store:
+        shares = _read(kept)
+        names = [rule.name for rule in rollout.rules]
+        left = [name for name in names if name not in shares]
+        if named is not None and left == names:
+            raise click.ClickException(
+                f"no share of {', '.join(names)} in {kept.name if shares else called(kept)}"
+            )
+        sources = [f"the shares are those of {kept.name}."]
+        if left:
+            sources.append(f"Not in the store, and so as in the code: {', '.join(left)}.")
     if shares is None:
         raise click.ClickException(
             "the app does not know its shares yet; name their store with --store"
@@ -99,8 +106,16 @@ def plan_of(
         None if any_server else server_name or rollout.server_name,
         name,
         (
-            f"The rules are those of {app}, {source}.",
+            f"The rules are those of {app}, {sources[0]}",
+            *sources[1:],
             "Write it again after each change of them.",
             "Testers' headers and cookies are for the app alone, and so is the guard.",
         ),
     )
+
+
+def _read(store: Store) -> Mapping[str, Share]:
+    try:
+        return store.load()
+    except StoreError as error:
+        raise click.ClickException(str(error)) from error

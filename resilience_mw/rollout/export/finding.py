@@ -11,6 +11,7 @@ from typing import Any
 from ...core.rollout import RolloutPolicy, RolloutRule, Share
 from ...exceptions import ConfigError
 from ...runner.wrap import _attributes, nodes_of
+from ..stores import Store, open_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +21,16 @@ class Rollout:
     rules: Sequence[RolloutRule]
     server_name: str
     shares: Mapping[str, Share] | None
-    """Those in force; ``None`` = it is not made yet, or its store could not be read."""
+    """Those in force; ``None`` = its store has not been read."""
+    store: Store | None = None
+    """Where to read them, if the middleware is not made yet."""
 
 
 def rollout_of(app: Any) -> Rollout:
     """Return the one roll-out that stands in ``app``.
 
     Raises:
-        ConfigError: there is none, or there are several.
+        ConfigError: there is none, or there are several, or its store is none.
     """
     found = list(_rollouts(app))
     if len(found) != 1:
@@ -47,7 +50,18 @@ def _rollouts(app: Any) -> Iterator[Rollout]:
         if own.get("middleware_stack") is None:
             for entry in own.get("user_middleware") or ():
                 kind, options = getattr(entry, "cls", None), getattr(entry, "kwargs", {})
-                if inspect.isclass(kind) and kind.__name__ == "RolloutMiddleware":
-                    yield Rollout(
-                        options["rules"], options.get("server_name") or socket.gethostname(), None
-                    )
+                if inspect.isclass(kind) and _is_rollout(kind):
+                    yield _to_be_made(options)
+
+
+def _is_rollout(kind: type) -> bool:
+    return any(base.__name__ == "RolloutMiddleware" for base in kind.__mro__)
+
+
+def _to_be_made(options: Mapping[str, Any]) -> Rollout:
+    """Return what a middleware will be told that a framework has not made yet."""
+    name = options.get("server_name") or socket.gethostname()
+    url = options.get("store")
+    if url is None:
+        return Rollout(options["rules"], name, {})
+    return Rollout(options["rules"], name, None, open_store(url))

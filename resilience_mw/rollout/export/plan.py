@@ -39,7 +39,8 @@ class Plan:
         notes: lines of comment for its head.
 
     Raises:
-        ConfigError: an address, or a name, is none; or a rule cannot be written down.
+        ConfigError: an address, or a name, is none; both addresses are one; or a rule cannot be
+            written down.
     """
 
     rules: Sequence[RolloutRule]
@@ -53,6 +54,8 @@ class Plan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "old", address("old", self.old))
         object.__setattr__(self, "new", address("new", self.new))
+        if self.old == self.new:
+            raise ConfigError(f"new must be another address than old, got {show(self.new)} twice")
         if not _NAME.fullmatch(self.name):
             raise ConfigError(
                 f"name must be up to 31 of a-z, 0-9 and '_', a letter first, got {show(self.name)}"

@@ -29,4 +29,8 @@ app = HealthMiddleware(RolloutMiddleware(stack, new=stack, rules=RULES, server_n
 wsgi = WSGIRolloutMiddleware(wsgi_stack, new=wsgi_stack, rules=RULES, server_name="web-1")
 late = Starlette()
 late.add_middleware(RolloutMiddleware, new=stack, rules=RULES, server_name="web-1")
+stored = Starlette()
+stored.add_middleware(
+    RolloutMiddleware, new=stack, rules=RULES, server_name="web-1", store="file:rollout.toml"
+)
 twice = RolloutMiddleware(RolloutMiddleware(stack, new=stack, rules=RULES), new=stack, rules=RULES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from resilience_mw.cli import main
 from resilience_mw.rollout.stores import open_store
+from tests.rollout.export.shop import stored
 
 STACKS = ["--old", "127.0.0.1:7001", "--new", "127.0.0.1:6001"]
 SHOP = "tests.rollout.export.shop:"
@@ -76,6 +78,42 @@ def test_shares_come_from_a_store(run, kind, tmp_path):
     assert ("7.5%" if kind == "nginx" else "lt 750") in text
 
 
+@pytest.mark.parametrize("kind", ["nginx", "haproxy"])
+def test_a_middleware_that_is_not_made_yet_has_a_store(run, kind, tmp_path, monkeypatch):
+    """Frameworks make it when they start: the store is taken from what they will give it."""
+    store = open_store(f"file:{tmp_path}/rollout.toml")
+    entry = stored.user_middleware[0]
+    monkeypatch.setitem(entry.kwargs, "store", store.name)
+    code, text = run(kind, SHOP + "stored", *STACKS)
+    assert (code, "cart: 20 % by user." in text) == (0, True)
+    assert "# Not in the store, and so as in the code: favourites, cart." in text
+    store.change("cart", 7.5, who="anna")
+    code, text = run(kind, SHOP + "stored", *STACKS)
+    assert (code, "cart: 7.5 % by user." in text) == (0, True)
+    assert f"the shares are those of {store.name}." in text
+    assert "# Not in the store, and so as in the code: favourites." in text
+    monkeypatch.setitem(entry.kwargs, "store", f"file:{tmp_path}")
+    assert run(kind, SHOP + "stored", *STACKS)[0] == 2
+
+
+@pytest.mark.parametrize("kind", ["nginx", "haproxy"])
+def test_without_a_store_the_shares_are_those_in_the_code(run, kind):
+    """Of a middleware that is not made yet, too."""
+    code, text = run(kind, SHOP + "late", *STACKS)
+    assert (code, "cart: 20 % by user." in text) == (0, True)
+
+
+def test_a_share_that_is_of_another_app_is_none_of_this_one(run, tmp_path):
+    """A store that was named by mistake is not taken for one that says nothing else."""
+    store = open_store(f"file:{tmp_path}/rollout.toml")
+    store.change("other", 7.5, who="anna")
+    code, text = run("nginx", SHOP + "app", *STACKS, "--store", store.name)
+    assert (code, text) == (
+        1,
+        f"resilience-mw: no share of favourites, cart in {store.name}\n",
+    )
+
+
 def test_two_roll_outs_may_share_a_proxy(run):
     """All names begin with one that can be chosen."""
     for kind in ("nginx", "haproxy"):
@@ -88,7 +126,6 @@ def test_two_roll_outs_may_share_a_proxy(run):
 WRONG = [
     (["tests.rollout.export.shop:stack", *STACKS], "one RolloutMiddleware in it, got none"),
     ([SHOP + "twice", *STACKS], "one RolloutMiddleware in it, got 2"),
-    ([SHOP + "late", *STACKS], "does not know its shares yet; name their store with --store"),
     ([SHOP + "app", "--old", "here", "--new", "b:1"], "old must be host:port, got 'here'"),
     ([SHOP + "app", "--old", "a:1", "--new", "b:0"], "new must be host:port, got 'b:0'"),
     ([SHOP + "app", "--old", "a:1", "--new", "b;:1"], "new must be host:port, got 'b;:1'"),
@@ -96,6 +133,14 @@ WRONG = [
     ([SHOP + "app", *STACKS, "--listen", "80; evil"], "listen must be PORT or HOST:PORT"),
     ([SHOP + "app", *STACKS, "--any-server", "--server-name", "x"], "exclude each other"),
     ([SHOP + "app", *STACKS, "--store", "what"], "store must be file:"),
+    (
+        [SHOP + "app", *STACKS, "--store", "file:nosuch.toml"],
+        f"no share of favourites, cart in file:{os.getcwd()}/nosuch.toml (no such file)",
+    ),
+    (
+        [SHOP + "app", "--old", "a:1", "--new", "http://a:1/"],
+        "new must be another address than old, got 'a:1' twice",
+    ),
 ]
 
 
