@@ -158,7 +158,7 @@ def _classifier(options: Backpressure) -> Callable[[Exchange], str | None]:
 def _by_header(name: str, proxies: TrustedProxies) -> Callable[[Exchange], str | None]:
     def classify(exchange: Exchange) -> str | None:
         # Whoever names a header, but no proxies, says that theirs sets or strips it.
-        if proxies and not proxies.trusts(exchange.peer):
+        if proxies and not proxies.trusts(exchange.certain_peer):
             return None
         value = exchange.header(name)
         # Of several, the last: the nearest proxy's.

@@ -10,6 +10,7 @@ from time import monotonic
 from typing import Any
 
 from ..core.exchange import Exchange, Reply
+from ..signals.peers import certain_peer
 from ..signals.reach import socket_behind
 from ..signals.waited import peer_address
 from ..types import Message, Receive, Scope, Send
@@ -111,6 +112,11 @@ class ASGIExchange(Exchange):
     def peer_is_seen(self) -> bool:
         """Whether `peer` is from the socket itself."""
         return socket_behind(self.server_send) is not None
+
+    @property
+    def certain_peer(self) -> str | None:
+        """`peer`, unless a header of the client's may have named it: then no address at all."""
+        return certain_peer(self)
 
     @property
     def client(self) -> str | None:

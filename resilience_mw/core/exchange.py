@@ -148,6 +148,11 @@ class Exchange:
         return True
 
     @property
+    def certain_peer(self) -> str | None:
+        """`peer`, unless a header of the client's may have named it: then no address at all."""
+        return self.peer
+
+    @property
     def client(self) -> str | None:
         """Address of the client as the server tells it: a proxy's word may be in it."""
         return self.peer

@@ -147,7 +147,7 @@ class HealthPolicy(Policy):
             return self.answer(path, exchange.method)
         accept = exchange.header("accept") or ""
         return self.answer(
-            path, exchange.method, query=exchange.query, accept=accept, peer=exchange.peer
+            path, exchange.method, query=exchange.query, accept=accept, peer=exchange.certain_peer
         )
 
     def ahead(self, exchange: Exchange) -> Reply | None:

@@ -12,6 +12,7 @@ from typing import Any
 from werkzeug.wsgi import get_path_info
 
 from ..core.exchange import Exchange, Reply
+from ..signals.peers import certain_peer
 from ..signals.reach import environ_socket
 from ..signals.waited import peer_address
 from ..types import Environ, StartResponse
@@ -65,6 +66,11 @@ class WSGIExchange(Exchange):
     def peer_is_seen(self) -> bool:
         """Whether `peer` is from the socket itself."""
         return environ_socket(self.environ) is not None
+
+    @property
+    def certain_peer(self) -> str | None:
+        """`peer`, unless a header of the client's may have named it: then no address at all."""
+        return certain_peer(self)
 
     @property
     def client(self) -> str | None:
