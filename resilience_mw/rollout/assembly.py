@@ -61,6 +61,10 @@ class RolloutOptions:
                 )
         if self.tester_cookie is not None:
             checked_secret(self.tester_secret)
+        elif self.tester_secret is not None:
+            raise ConfigError(
+                "tester_cookie must be the name of the cookie that tester_secret signs, got none"
+            )
         if self.tester_header is not None and not self.trusted_proxies:
             raise ConfigError(
                 "trusted_proxies must name whose tester_header counts, got none: anybody can "

@@ -12,6 +12,7 @@ from ..exceptions import ConfigError
 from ..interface import Interface, as_asgi3, interface_of
 
 _IMPORT = re.compile(r"[\w.]+:[\w.]+")
+_ADDRESS = re.compile(r"(?:[\w.-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}/?")
 
 
 def new_stack(
@@ -59,7 +60,8 @@ def check_old(app: Any, interface: Interface) -> None:
             raise
         return
     if found != interface:
-        raise ConfigError(f"app must speak {interface.upper()}, got {show(app)}")
+        other = f"resilience_mw.{found}.RolloutMiddleware is for {found.upper()}"
+        raise ConfigError(f"app must speak {interface.upper()}, got {show(app)}; {other}")
 
 
 def is_url(new: Any) -> bool:
@@ -71,16 +73,24 @@ def _proxy(url: str, interface: Interface, **options: Any) -> Any:
     if interface == "asgi":
         from .proxy.asgi import proxy as asgi_proxy
 
-        return asgi_proxy(url, **options)
-    from .proxy.wsgi import proxy as wsgi_proxy
+        proxy: Any = asgi_proxy
+    else:
+        from .proxy.wsgi import proxy as wsgi_proxy
 
-    return wsgi_proxy(url, **options)
+        proxy = wsgi_proxy
+    try:
+        return proxy(url, **options)
+    except ConfigError as error:
+        # To who reads it, the option is the one that they gave.
+        told = str(error)
+        raise ConfigError(f"new {told[4:]}" if told.startswith("url ") else told) from None
 
 
 def _imported(text: str) -> Any:
-    if not _IMPORT.fullmatch(text):
+    if _ADDRESS.fullmatch(text) or not _IMPORT.fullmatch(text):
+        hint = f"; did you mean {show(f'http://{text}')}?" if _ADDRESS.fullmatch(text) else ""
         raise ConfigError(
-            f'new must be an app, "module:app" or "http://host:port", got {show(text)}'
+            f'new must be an app, "module:app" or "http://host:port", got {show(text)}{hint}'
         )
     module, _, attribute = text.partition(":")
     try:

@@ -42,8 +42,11 @@ def sign_tester(secret: str, who: str, expires: float) -> str:
     if not (isinstance(name, str) and _WHO.fullmatch(name)):
         raise ConfigError(f"who must be 1 to 64 letters, digits, '_' or '-', got {who!r:.80}")
     end: object = expires
-    if not (isinstance(end, int | float) and 0 <= end < 1e12):  # nor is it nan
-        raise ConfigError(f"expires must be seconds since the epoch, got {expires!r:.80}")
+    number = isinstance(end, int | float) and not isinstance(end, bool)
+    if not (number and time.time() < end < 1e12):  # type: ignore[operator]  # nor is it nan
+        raise ConfigError(
+            f"expires must be seconds since the epoch, in the future, got {expires!r:.80}"
+        )
     until = str(int(expires))
     return f"{who}.{until}.{_signature(secret, who, until)}"
 

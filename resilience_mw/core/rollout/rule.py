@@ -29,7 +29,7 @@ class RolloutRule:
             by it, and it decides who is let in first: never rename a rule that is under way.
         path: the exact path, decoded, below the mount point, as the app sees it.
         prefix: the beginning of it, in whole segments: ``/shop`` is ``/shop`` and all below
-            ``/shop/``, but not ``/shopping``.
+            ``/shop/``, but not ``/shopping``. ``/shop/`` is what is below, without ``/shop``.
         host: the host of the request, without a port; alone, or beside one of the two.
         methods: the methods the rule is about; none = all.
         percent: share of the new stack, 0 to 100 in steps of 0.01, while no store says otherwise.
@@ -141,7 +141,17 @@ class RolloutRule:
         Args:
             key: the name of a server or of a user.
             percent: the share; by default that of the rule.
+
+        Raises:
+            ConfigError: a value breaks its rule.
         """
+        if not isinstance(key, str):
+            raise ConfigError(f"RolloutRule {self.name}: key must be a text, got {key!r:.80}")
+        if percent is not None and not _is_percent(percent):
+            raise ConfigError(
+                f"RolloutRule {self.name}: percent must be 0 to 100 in steps of 0.01, "
+                f"got {percent!r:.80}"
+            )
         return place(self.name, key) < places_of(self.percent if percent is None else percent)
 
 

@@ -211,6 +211,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"variant_header": "a b"}, "variant_header must be a name without blanks or separators"),
     ({"variant_header": "a\r\nb: c"}, "variant_header must be a name without blanks"),
     ({"tester_cookie": "t"}, "tester_secret must be a text of at least 16 characters"),
+    (
+        {"tester_secret": "x" * 16},
+        "tester_cookie must be the name of the cookie that",
+    ),
     ({"tester_header": "t"}, "trusted_proxies must name whose tester_header counts, got none"),
     ({"trusted_proxies": "10.0.0.0/8"}, "trusted_proxies must be a list of networks, got"),
     ({"trusted_proxies": b"10.0.0.1"}, "trusted_proxies must be a list of networks, got b'10"),
@@ -226,9 +230,10 @@ def test_a_wrong_option_is_one_line(driver: Any, options: dict[str, Any], messag
     given: dict[str, Any] = {
         "new": driver.app("new"),
         "rules": [RolloutRule("r", path="/a")],
-        "tester_secret": "short",
         **options,
     }
+    if "tester_cookie" in options:
+        given["tester_secret"] = "short"
     with pytest.raises(ConfigError) as error:
         driver.Middleware(driver.app("old"), **given)
     assert message in str(error.value)

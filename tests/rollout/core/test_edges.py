@@ -108,10 +108,12 @@ def test_proxies_all_the_way(driver: Any):
         ),
         (("x" * 16, "", 1), "who must be 1 to 64 letters"),
         (("x" * 16, 7, 1), "who must be 1 to 64 letters"),
-        (("x" * 16, "ann", "1"), "expires must be seconds since the epoch, got '1'"),
-        (("x" * 16, "ann", -1), "expires must be seconds since the epoch, got -1"),
-        (("x" * 16, "ann", float("inf")), "expires must be seconds since the epoch, got inf"),
-        (("x" * 16, "ann", float("nan")), "expires must be seconds since the epoch, got nan"),
+        (("x" * 16, "ann", "1"), "expires must be seconds since the epoch, in the future, got '1'"),
+        (("x" * 16, "ann", -1), "expires must be seconds since the epoch, in the future, got -1"),
+        (("x" * 16, "ann", True), "in the future, got True"),
+        (("x" * 16, "ann", time.time() - 1), "in the future, got 1"),
+        (("x" * 16, "ann", float("inf")), "in the future, got inf"),
+        (("x" * 16, "ann", float("nan")), "in the future, got nan"),
     ],
 )
 def test_a_wrong_tester_is_one_line(given: Any, message: str):
