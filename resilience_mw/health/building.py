@@ -19,7 +19,7 @@ def monitor_of(options: Health) -> Monitor:
     Raises:
         ConfigError: a check cannot be built, or the one to forward does not exist.
     """
-    checks = {name: _check(name, what) for name, what in options.checks.items()}
+    checks = {name: check_of(name, what) for name, what in options.checks.items()}
     shedding = None
     if options.unready_when_shedding is not None:
         if SHEDDING in (name.lower() for name in checks):
@@ -30,7 +30,12 @@ def monitor_of(options: Health) -> Monitor:
     return Monitor(checks, forward=_forward(options, checks), shedding=shedding)
 
 
-def _check(name: str, what: object) -> Check:
+def check_of(name: str, what: object) -> Check:
+    """Return the check that one of the options stands for.
+
+    Raises:
+        ConfigError: it cannot be built; the message names the option and the check.
+    """
     if isinstance(what, Check):
         return what
     try:
@@ -38,7 +43,7 @@ def _check(name: str, what: object) -> Check:
     except ConfigError as error:
         raise ConfigError(
             f"{_OPTIONS['checks'].dotted} {name}: {error}", options=(_OPTIONS["checks"].dotted,)
-        ) from None
+        ) from error.__cause__  # what went wrong in a module of the user's, if that is it
 
 
 def _forward(options: Health, checks: dict[str, Check]) -> str | None:

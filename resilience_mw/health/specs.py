@@ -6,7 +6,7 @@ import importlib
 import inspect
 from collections.abc import Callable
 
-from ..config.wording import show
+from ..config.wording import masked, one_line, show
 from ..exceptions import ConfigError
 from .address import parse_tcp
 from .check import Check
@@ -18,6 +18,10 @@ from .tcp import TcpCheck
 from .upstream import UpstreamCheck
 
 KINDS = "http://, https://, unix:/, tcp://, redis://, disk:/, memory:, django: or module:attribute"
+
+
+_LONGEST_REASON = 200
+"""Characters of what went wrong in a module that is not ours."""
 
 
 def from_spec(text: str) -> Check:
@@ -116,8 +120,10 @@ def _imported(text: str) -> Check:
         found: object = importlib.import_module(module)
     except ImportError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise  # the module is there, and something inside it is not: its traceback tells more
+            raise _failed(module, error) from error
         raise ConfigError(f"a check must be importable, and there is no {show(module)}") from None
+    except Exception as error:
+        raise _failed(module, error) from error
     try:
         for part in attribute.split("."):
             found = getattr(found, part)
@@ -130,3 +136,8 @@ def _imported(text: str) -> Check:
     if inspect.isclass(found) or not callable(found):
         raise ConfigError(f"a check must be a Check or a function, got {show(text)}")
     return Check(found)
+
+
+def _failed(module: str, error: Exception) -> ConfigError:
+    reason = one_line(masked(f"{type(error).__name__}: {error}"), _LONGEST_REASON)
+    return ConfigError(f"a check must be importable, and {show(module)} raises {reason}")

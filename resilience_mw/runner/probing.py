@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..config import Config
+from ..config import Config, Health
 from ..exceptions import ConfigError
-from ..health.check import Check
+from ..policies import for_health
 from .findings import Finding
 
 
@@ -26,8 +26,10 @@ def health(config: Config, ports: tuple[int, ...]) -> Iterator[Finding]:
             "else one of the two cannot be opened",
             {"health.port": options.port, "port": options.port},
         )
-    for name, what in options.checks.items():
-        yield from _check(name, what)
+    broken = list(_unbuildable(options))
+    yield from broken
+    if not broken:
+        yield from _unanswerable(options)
     limited = config.limit.max_concurrent_requests or config.backpressure.enabled
     if options.unready_when_shedding is not None and not limited:
         yield Finding(
@@ -40,29 +42,22 @@ def health(config: Config, ports: tuple[int, ...]) -> Iterator[Finding]:
         )
 
 
-def _check(name: str, what: object) -> Iterator[Finding]:
+def _unbuildable(options: Health) -> Iterator[Finding]:
+    from ..health.building import check_of
+
+    for name, what in options.checks.items():
+        try:
+            check_of(name, what)
+        except ConfigError as error:
+            yield Finding("error", "health_check", str(error), {"check": name})
+
+
+def _unanswerable(options: Health) -> Iterator[Finding]:
+    """Find what only the checks together tell, by doing what the server will do."""
     try:
-        check = _built(what)
+        for_health(options)
     except ConfigError as error:
-        yield Finding("error", "health_check", f"health.checks {name}: {error}", {"check": name})
-        return
-    if check is not None and check.timeout >= check.interval:
-        yield Finding(
-            "warning",
-            "check_timeout",
-            f"the timeout of the check {name} ({check.timeout:g} s) should be < its interval "
-            f"({check.interval:g} s): else what hangs is asked again without a pause",
-            {"timeout": check.timeout, "interval": check.interval},
-        )
-
-
-def _built(what: object) -> Check | None:
-    """Return the check that a text stands for; ``None`` = a callable, with the defaults."""
-    if isinstance(what, str):
-        from ..health.specs import from_spec
-
-        return from_spec(what)
-    return what if isinstance(what, Check) else None
+        yield Finding("error", "health", str(error), {"option": ", ".join(error.options)})
 
 
 def _share(value: object) -> str:

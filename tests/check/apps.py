@@ -96,3 +96,8 @@ def make(name: str = "made") -> Any:
 
 
 _LATE = Runner(drain_delay=6)
+
+
+def check() -> bool:
+    """Pass."""
+    return True

@@ -6,9 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from resilience_mw import Backpressure, Config, Deadline, Health, Limit, Runner
-from resilience_mw.health import UpstreamCheck
+from resilience_mw import (
+    Backpressure,
+    Config,
+    ConfigError,
+    Deadline,
+    Health,
+    Limit,
+    Runner,
+    protect,
+)
+from resilience_mw.health import Check
 from resilience_mw.runner.contradictions import Surroundings, contradictions
+
+from .apps import wsgi_app
 
 AROUND = Surroundings()
 
@@ -22,12 +33,6 @@ def rules(config: Config, **around: object) -> dict[str, str]:
 def test_the_defaults_agree():
     """Behind a balancer of sixty seconds, within thirty of grace."""
     assert rules(Config()) == {}
-
-
-def checked(*, timeout: float, interval: float) -> Health:
-    """Return options with a check that never gets to ask."""
-    check = UpstreamCheck("http://127.0.0.1:1/status", timeout=timeout, interval=interval)
-    return Health(checks={"next-tier": check})
 
 
 CASES = [
@@ -66,8 +71,20 @@ CASES = [
     ("probe_path", "warning", Limit(), {"shadowed": ("/readyz",)}, Limit(), {}),
     ("health_port", "error", Health(port=80), {"ports": (80,)}, Health(port=81), {"ports": (80,)}),
     (
-        *("check_timeout", "warning", checked(timeout=5, interval=5), {}),
-        *(checked(timeout=4.9, interval=5), {}),
+        *("health", "error", Health(forward_path="/status"), {}),
+        *(Health(forward_path="/status", checks={"next": "http://127.0.0.1:1/status"}), {}),
+    ),
+    (
+        *("health", "error", Health(checks={"a": "http://127.0.0.1:1/"}, forward_check="b"), {}),
+        *(Health(checks={"a": "http://127.0.0.1:1/"}, forward_check="a"), {}),
+    ),
+    (
+        *("health", "error", Health(forward_path="/s", checks={"a": "tcp://127.0.0.1:1"}), {}),
+        *(Health(checks={"a": "tcp://127.0.0.1:1"}), {}),
+    ),
+    (
+        *("health_check", "error", Health(checks={"db": "tests.check.broken:check"}), {}),
+        *(Health(checks={"db": "tests.check.apps:check"}), {}),
     ),
     (
         *("health_check", "error", Health(checks={"disk": "disk:/?min_free=much"}), {}),
@@ -127,3 +144,30 @@ def test_errors_come_first():
     levels = [finding.level for finding in contradictions(config, Surroundings())]
     assert levels == sorted(levels)
     assert set(levels) == {"error", "warning"}
+
+
+@pytest.mark.parametrize(
+    "health",
+    [
+        Health(forward_path="/status"),
+        Health(forward_check="nosuch", checks={"next": "http://127.0.0.1:1/"}),
+        Health(forward_path="/status", checks={"next": "tcp://127.0.0.1:1"}),
+        Health(checks={"next": "tests.check.broken:check"}),
+        Health(checks={"next": "disk:/?min_free=much"}),
+        Health(checks={"shedding": "memory:"}, unready_when_shedding=0.5),
+    ],
+)
+def test_what_no_server_would_start_with_is_found_in_the_same_words(health):
+    """Whether a protected app or the runner would say them."""
+    with pytest.raises(ConfigError) as caught:
+        protect(wsgi_app, Config(health=health))
+    (finding,) = contradictions(Config(health=health), Surroundings())
+    assert (finding.level, finding.message) == ("error", str(caught.value))
+    assert "secret" not in finding.message
+    assert "\n" not in finding.message
+
+
+def test_a_timeout_may_be_longer_than_the_interval():
+    """A check that has not ended is not asked again, so that nothing piles up."""
+    slow = Health(checks={"next": Check(lambda: True, interval=0.05, timeout=2.0)})
+    assert contradictions(Config(health=slow), Surroundings()) == []

@@ -22,6 +22,7 @@ plain = protect(api)
 coded = protect(api, Config(health=Health(startup_path="/coded")))
 probes = HealthMiddleware(api)
 wsgi = protect(Flask("wsgi"))
+bare = Flask("bare")
 
 
 def make() -> Any:

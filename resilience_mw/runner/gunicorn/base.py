@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from ...config import Config
+from ...exceptions import ConfigError
 from ...told import heed
+from ..crashes import EXIT_CODE
 from ..drain import Progress, running
 from ..wrap import Wrapped, wrap
 from .families import Family
@@ -68,7 +70,14 @@ class Adapted(Worker):
         self.progress = Progress(f"worker {self.pid}")
         # Below the master's, so that what belongs to the end of a worker is still run.
         self.cfg.settings["graceful_timeout"].value = self.force.drain
-        super().init_process()
+        try:
+            super().init_process()
+        except ConfigError as error:
+            if self.booted:
+                raise
+            # A user's mistake, in one line: where in our code it was noticed tells nobody anything.
+            self.log.error("%s", error)
+            sys.exit(EXIT_CODE)
 
     def protect_app(self) -> None:
         """Put the app behind `protect()`, unless somebody did so before or it is not wanted."""

@@ -80,6 +80,12 @@ def address_of(sock: socket.socket, tls: bool) -> str:
     return f"{'https' if tls else 'http'}://{host}:{address[1]}"
 
 
+def port_of(sock: socket.socket) -> int:
+    """Return the port of a socket; 0 = it has none."""
+    address = sock.getsockname()
+    return int(address[1]) if isinstance(address, tuple) else 0
+
+
 class Acceptor:
     """Accepts the connections of one listening socket, which it owns.
 

@@ -17,7 +17,8 @@ from ...core.health import HealthPolicy
 from ...core.lifecycle import State as Stage
 from ...exceptions import ConfigError
 from ..drain import MARGIN, Progress, Timetable, running, timeouts
-from .accept import Acceptor, address_of
+from ..wrap import is_wrapped
+from .accept import Acceptor, address_of, logger, port_of
 from .config import UvicornConfig
 from .hearing import Hearing
 from .protocol import FRESH_GRACE, Timed
@@ -72,14 +73,18 @@ class Server(Hearing):
     async def _serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Load, start, serve and stop."""
         assert sockets, "our runner binds the sockets itself"
-        if not self._load():
+        if not self._load() or self._takes_own_port(sockets):
             return
         self._loop = asyncio.get_running_loop()
         if self._parent is not None:
             self._loop.add_reader(self._parent, self._orphaned, self._parent)
         self.lifespan: Any = self.config.lifespan_class(self.config)
         if await self._start():
-            self._listen(sockets)
+            try:
+                self._listen(sockets)
+            except OSError as error:
+                await self._not_listening(sockets, error)
+                return
             await self.main_loop()
             await self.shutdown()
 
@@ -87,12 +92,31 @@ class Server(Hearing):
         try:
             if not self.config.loaded:
                 self.config.load()
-        except ConfigError:
-            raise
+        except ConfigError as error:
+            if self._parent is None:
+                raise
+            logger.error("%s", error)
+            self.exit_code = STARTUP_FAILURE
         except Exception:
-            logging.getLogger("resilience_mw").exception("the app could not be loaded")
+            logger.exception("the app could not be loaded")
             self.exit_code = STARTUP_FAILURE
         return not self.exit_code and not self.should_exit
+
+    def _takes_own_port(self, sockets: Sequence[socket.socket]) -> bool:
+        """Return whether the probes are to be answered on the port that the app is served on."""
+        wrapped = self.config.wrapped
+        port = wrapped.config.health.port
+        if not port or port not in map(port_of, sockets) or not is_wrapped(wrapped.app):
+            return False
+        logger.error("health.port must differ from the server's port, got %d for both", port)
+        self.exit_code = STARTUP_FAILURE
+        return True
+
+    async def _not_listening(self, sockets: Sequence[socket.socket], error: OSError) -> None:
+        where = ", ".join(address_of(sock, self.config.ssl is not None) for sock in sockets)
+        logger.error("cannot listen on %s: %s", where, error.strerror or error)
+        self.exit_code = STARTUP_FAILURE
+        await self.lifespan.shutdown()
 
     async def _start(self) -> bool:
         """Start the app; returns whether it is to be served."""
