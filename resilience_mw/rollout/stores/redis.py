@@ -93,7 +93,7 @@ class RedisStore(Store):
             pool.make_connection()  # makes the object, and finds an option that is none
         except (ValueError, TypeError, AttributeError, RedisError):
             # The client's own words may quote a part of a password with a slash in it.
-            raise _wrong(url) from None
+            raise _wrong_option(url) or _wrong(url) from None
         where = pool.connection_kwargs
         if "path" in where:
             name = f"unix:{plain(str(where['path']))}"
@@ -223,6 +223,23 @@ def _wrong(url: str) -> ConfigError:
     scheme = url.partition(":")[0]
     form = "unix://PATH?db=0" if scheme == "unix" else f"{scheme}://[[USER]:PASSWORD@]HOST:PORT/DB"
     return ConfigError(f"store must be {form}, and its options the client's, got '{scheme}:...'")
+
+
+def _wrong_option(url: str) -> ConfigError | None:
+    """Return what is wrong with the first option that the client does not take by itself."""
+    parts = urlsplit(url)
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        if name == "prefix":
+            continue
+        alone = f"{parts.scheme}://localhost/0?{urlencode({name: value}, quote_via=quote)}"
+        try:
+            redis.ConnectionPool.from_url(alone).make_connection()
+        except ValueError:
+            return ConfigError(f"store has a wrong value for {plain(name)}, got {show(value)}")
+        except (TypeError, AttributeError, RedisError):
+            # Its value stays unsaid: it may be a password under a mistyped name.
+            return ConfigError(f"store has an option that the client has not, got {plain(name)}")
+    return None
 
 
 def _reason(error: Exception) -> str:
