@@ -14,6 +14,9 @@ _READ = 25 * LONGEST_VALUE
 _USER = re.compile(r"(?<=://)\S*@")
 """The user name and password of a URL, however many of its marks are in them."""
 
+_SECRET = re.compile(r"(?i)([?&][\w.-]*(?:pass|pwd|secret|token|key|auth)[\w.-]*=)[^&\s'\"]+")
+"""A parameter of a URL whose name tells that it is secret, up to its value."""
+
 
 def show(value: object) -> str:
     """Return `value` as Python would write it, on one line and shortened, never raising.
@@ -32,8 +35,13 @@ def show(value: object) -> str:
 
 
 def masked(text: str) -> str:
-    """Return `text` with ``***`` for whatever stands before the ``@`` of a URL."""
-    return _USER.sub("***@", text) if "@" in text else text
+    """Return `text` with ``***`` for whatever stands before the ``@`` of a URL, and for secrets.
+
+    Those are parameters of a URL that are called so: ``?password=``, ``&access_token=``.
+    """
+    if "@" in text:
+        text = _USER.sub("***@", text)
+    return _SECRET.sub(r"\1***", text) if "=" in text else text
 
 
 def plain(name: str) -> str:

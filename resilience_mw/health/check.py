@@ -58,6 +58,9 @@ class Check:
         ConfigError: a value breaks its rule.
     """
 
+    _subject = ""
+    """What it asks, for people; a built-in check sets it, without a query or a password."""
+
     def __init__(
         self,
         probe: Callable[[], object] | Callable[[], Awaitable[object]],
@@ -97,7 +100,8 @@ class Check:
         self.jitter = float(jitter)
 
     def __repr__(self) -> str:
-        """Name the kind, and a probe that is not its own: neither holds an address or a secret."""
+        """Name the kind, and what it asks: an address without its secrets, or a probe's name."""
         probe = self.probe
         own = getattr(probe, "__self__", None) is self
-        return f"{type(self).__name__}({'' if own else getattr(probe, '__qualname__', '...')})"
+        asked = show(self._subject) if self._subject else ""
+        return f"{type(self).__name__}({asked if own else getattr(probe, '__qualname__', '...')})"

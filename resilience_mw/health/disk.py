@@ -49,6 +49,7 @@ class DiskCheck(Check):
         if not self.path or "\x00" in self.path:
             raise ConfigError(f"DiskCheck path must be a path, got {show(path)}")
         self.min_free = _positive(min_free)
+        self._subject = str(self.path)
 
     def _ask(self) -> None:
         try:

@@ -52,7 +52,7 @@ class DjangoDatabaseCheck(Check):
                 f"DjangoDatabaseCheck alias must be one of {', '.join(sorted(connections))}, "
                 f"got {show(alias)}"
             )
-        self.alias = alias
+        self.alias = self._subject = alias
 
     def _ask(self) -> None:
         from django.core.exceptions import ImproperlyConfigured

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Unpack
 
-from ..config.wording import show
+from ..config.wording import masked, show
 from ..exceptions import ConfigError
 from .check import Check, CheckFailed
 from .connecting import reason_for
@@ -40,16 +39,16 @@ class RedisCheck(Check):
         super().__init__(self._ask, timeout=timeout, **options)
         require("redis", "RedisCheck", "resilience-mw[redis]")
         self._url = url
+        self._subject = masked(str(url)).partition("?")[0]
         try:
             client = self._client()
             # Connections are made of the URL's options now and connect later: a wrong one shows.
             client.connection_pool.make_connection()
             client.close()
         except (ValueError, TypeError, AttributeError):
-            shown = re.sub(r"(?<=://)[^@/]*@", "***@", str(url))
             raise ConfigError(
                 f"RedisCheck url must be redis://host:port/db, rediss:// or unix://, "
-                f"got {show(shown)}"
+                f"got {show(str(url))}"
             ) from None
 
     def _client(self) -> Redis:

@@ -37,6 +37,7 @@ class TcpCheck(Check):
     ) -> None:
         super().__init__(self._ask, timeout=timeout, **options)
         self._connector = Connector(checked(host, port, "TcpCheck"))
+        self._subject = f"{host}:{port}"
 
     async def _ask(self) -> None:
         with reasons():

@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Collection, Mapping
 from typing import Unpack
 
-from ..config.wording import show
+from ..config.wording import masked, show
 from ..exceptions import ConfigError
 from .address import Target, parse_host, parse_url
 from .check import Check, CheckFailed
@@ -74,6 +74,7 @@ class UpstreamCheck(Check):
         target = parse_url(url, "UpstreamCheck")
         if method not in ("GET", "HEAD"):
             raise ConfigError(f"UpstreamCheck method must be GET or HEAD, got {show(method)}")
+        self._subject = masked(url).partition("?")[0]
         self.status: int | None = None
         self._expected = _statuses(expect)
         self._method = method

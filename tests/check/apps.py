@@ -9,9 +9,10 @@ from flask import Flask
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.types import ASGIApp
 
-from resilience_mw import Config, Deadline, Limit, Runner, protect
+from resilience_mw import Config, Deadline, Health, Limit, Runner, protect
 from resilience_mw.asgi import BackpressureMiddleware, HealthMiddleware
 from resilience_mw.flask import Resilience
+from resilience_mw.health import Check, DiskCheck, RedisCheck, TcpCheck, UpstreamCheck
 
 
 def wsgi_app(environ: Any, start_response: Any) -> list[bytes]:
@@ -101,3 +102,20 @@ _LATE = Runner(drain_delay=6)
 def check() -> bool:
     """Pass."""
     return True
+
+
+asking = protect(
+    FastAPI(),
+    Config(
+        health=Health(
+            checks={
+                "next": UpstreamCheck("http://127.0.0.1:7001/status?token=hunter2"),
+                "cache": RedisCheck("redis://:hunter2@cache/0"),
+                "text": "redis://:hunter2@cache/1?password=hunter2",
+                "disk": DiskCheck("/"),
+                "port": TcpCheck("127.0.0.1", 7),
+                "own": Check(check),
+            }
+        )
+    ),
+)

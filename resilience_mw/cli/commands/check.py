@@ -15,7 +15,7 @@ from resilience_mw.cli.handing import config_file_option, options_of_command
 from resilience_mw.cli.loading import factory_option, load
 from resilience_mw.cli.sources import in_force
 from resilience_mw.config import Resolved, options_of
-from resilience_mw.config.wording import one_line, show
+from resilience_mw.config.wording import masked, one_line, show
 from resilience_mw.interface import interface_of
 from resilience_mw.runner.contradictions import Finding, Surroundings, contradictions
 from resilience_mw.runner.inspecting import outside, shadowed
@@ -165,7 +165,7 @@ def _threads_of_run() -> int | None:
 
 
 def _as_text(app: str, server: str, resolved: Resolved, findings: list[Finding]) -> str:
-    rows = [(row["name"], show(row["value"]), row["source"]) for row in _options(resolved)]
+    rows = [row for option in _options(resolved) for row in _rows(option)]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     lines = [f"{app} on {server}", ""]
     lines += [
@@ -177,6 +177,14 @@ def _as_text(app: str, server: str, resolved: Resolved, findings: list[Finding])
     errors = sum(finding.level == "error" for finding in findings)
     lines.append(f"{errors} errors, {len(findings) - errors} warnings")
     return "\n".join(lines)
+
+
+def _rows(option: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the lines of an option: one, or one for each name of those that hold several."""
+    name, value, source = option["name"], option["value"], option["source"]
+    if isinstance(value, Mapping) and value:
+        return [(f"{name} {key}", show(what), source) for key, what in value.items()]
+    return [(name, show(value), source)]
 
 
 def _as_json(app: str, server: str, resolved: Resolved, findings: list[Finding]) -> str:
@@ -196,9 +204,16 @@ def _options(resolved: Resolved) -> list[dict[str, Any]]:
     return [
         {
             "name": option.dotted,
-            "value": getattr(part, option.name),
+            "value": shown(getattr(part, option.name)),
             "source": resolved.sources[option.dotted],
         }
         for part in resolved.config.parts()
         for option in options_of(type(part)).values()
     ]
+
+
+def shown(value: Any) -> Any:
+    """Return the value of an option without the secrets in it, for programs that print it on."""
+    if isinstance(value, Mapping):
+        return {name: shown(what) for name, what in value.items()}
+    return masked(value) if isinstance(value, str) else value
