@@ -94,8 +94,10 @@ class Response:
         meter = self.variant.meter
         failed = isinstance(error, Exception)
         if self.status:
-            # An OSError is how a server says that the client has left.
-            if failed and not isinstance(error, OSError) and not is_closing(self.server_send):
+            # An OSError is how a server says that the client has left. A 500 has been counted:
+            # Starlette sends it, and then raises what it was for.
+            broke = failed and self.status < 500 and not isinstance(error, OSError)
+            if broke and not is_closing(self.server_send):
                 meter.broke(now)
             return
         if meter.running is not None:

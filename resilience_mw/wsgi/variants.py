@@ -132,8 +132,8 @@ class Response:
         if self.over:
             return
         left = client_left(self.environ)
-        if left and self.status:
-            return
+        if self.status and (left or self.status >= 500):
+            return  # a 500 has been counted
         self.over = True
         meter, now = self.variant.meter, time.monotonic()
         if self.status:
