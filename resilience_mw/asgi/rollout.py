@@ -31,8 +31,8 @@ class RolloutMiddleware(Guard):
             that is one, through a reverse proxy.
         rules: tried in this order; the first that is about a request decides.
         server_name: what this server is called, in rules by server. Default: the host's name.
-        store: where the shares live, ``"file:rollout.toml"`` or ``"redis://127.0.0.1:6379/0"``;
-            ``None`` = in the code.
+        store: where the shares live, ``"file:/etc/shop/rollout.toml"`` or
+            ``"redis://127.0.0.1:6379/0"``; ``None`` = in the code.
         guard: whether a new stack that is worse is taken back by itself, and how much worse.
         fallback: whether GET, HEAD and OPTIONS requests that the new stack does not begin to answer
             go to the old one, once.

@@ -20,7 +20,7 @@ def open_store(url: str | Store) -> Store:
     """Return the store that a text names; nothing is read or connected yet.
 
     Args:
-        url: ``file:rollout.toml`` or ``file:/etc/shop/rollout.json``; or
+        url: ``file:/etc/shop/rollout.toml`` or ``.json``; or
             ``redis://[[user]:password@]host[:port][/database]``, ``rediss://`` (TLS),
             ``unix:///run/redis.sock?db=0``, ``valkey://`` and ``valkeys://``, where
             ``?prefix=shop`` keeps two apps on one server apart. A store is returned as it is.
