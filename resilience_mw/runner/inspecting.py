@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..config import Config, Health
+from ..inside import nodes_of
 from ..protect import settings_of as own_settings
 from .given import given_in
-from .wrap import _django_settings, guards_of, is_wrapped, nodes_of
+from .wrap import _django_settings, guards_of, is_wrapped
 
 _DEEPEST = 30
 

@@ -14,8 +14,9 @@ from ..core.gate import Gate
 from ..core.health import HealthPolicy
 from ..core.priority import PriorityGate
 from ..core.shadow import Shadow
+from ..inside import nodes_of
 from .given import SECTIONS
-from .wrap import guards_of, nodes_of
+from .wrap import guards_of
 
 _BUILT: dict[type, str] = {
     HealthPolicy: "health",

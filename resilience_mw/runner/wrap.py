@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any, Literal, Protocol
 
 from ..config import Config, resolve
 from ..core.health import HealthPolicy
 from ..core.policy import Policy
+from ..inside import attributes_of, nodes_of
 from ..protect import protect
 from .given import given_in, over
-
-_INNER = (
-    "app",
-    "new",
-    "wsgi_app",
-    "middleware_stack",
-    "application",
-    "application_mapping",
-    "wrapped_app",
-    "_middleware_chain",
-    "get_response",
-    "__wrapped__",
-    "func",
-    "awaitable",
-)
-"""Attributes of instances under which frameworks keep what they wrap: ours, Starlette, Flask,
-Channels, Django, `functools`, asgiref."""
-
-_MOST = 500
-"""Objects looked at; an app that needs more is no app that anybody wrapped by hand."""
 
 
 class Guard(Protocol):
@@ -138,7 +117,7 @@ def _will_be_guarded(node: Any) -> bool:
         inspect.isclass(kind := getattr(entry, "cls", None))
         and issubclass(kind, _guard_types())
         and getattr(kind, "protects", True)
-        for entry in _attributes(node).get("user_middleware") or ()
+        for entry in attributes_of(node).get("user_middleware") or ()
     )
 
 
@@ -149,52 +128,3 @@ def _django_settings(app: Any) -> Mapping[str, Any] | None:
     from ..django.conf import setting
 
     return setting()
-
-
-def nodes_of(app: Any) -> Iterator[Any]:
-    """Yield ``app`` and what it wraps, nearest first. Nothing of theirs is called."""
-    waiting, seen = [app], {id(app)}
-    for node in waiting:
-        yield node
-        for inner in _inner(node):
-            if id(inner) not in seen and len(waiting) < _MOST:
-                seen.add(id(inner))
-                waiting.append(inner)
-
-
-def _inner(node: Any) -> Iterator[Any]:
-    own = _attributes(node)
-    found = [own.get(name) for name in _INNER]
-    if isinstance(node, functools.partial):
-        found += (node.func, *node.args)
-    elif inspect.ismethod(node):
-        found.append(node.__self__)
-    elif inspect.isfunction(node):
-        found += _used_by(node)
-    for inner in found:
-        yield from inner.values() if isinstance(inner, dict) else (inner,)
-
-
-def _used_by(function: Any) -> Iterator[Any]:
-    """Yield the callables that a function written around an app closes over or names."""
-    for cell in function.__closure__ or ():
-        try:
-            yield cell.cell_contents
-        except ValueError:
-            continue  # not filled yet
-    for name in function.__code__.co_names:
-        value = function.__globals__.get(name)
-        if callable(value) and not isinstance(value, type | ModuleType):
-            yield value
-
-
-def _attributes(node: Any) -> Mapping[str, Any]:
-    """The attributes an object has itself, without running a property or a proxy's look-up."""
-    if node is None or isinstance(node, type | ModuleType):
-        return {}
-    try:
-        own: Mapping[str, Any] = vars(node)
-    except Exception:
-        # No __dict__, or a proxy that stands for nothing outside a request.
-        return {}
-    return own

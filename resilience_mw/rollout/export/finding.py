@@ -10,7 +10,7 @@ from typing import Any
 
 from ...core.rollout import RolloutPolicy, RolloutRule, Share
 from ...exceptions import ConfigError
-from ...runner.wrap import _attributes, nodes_of
+from ...inside import attributes_of, nodes_of
 from ..stores import Store, open_store
 
 
@@ -41,7 +41,7 @@ def rollout_of(app: Any) -> Rollout:
 
 def _rollouts(app: Any) -> Iterator[Rollout]:
     for node in nodes_of(app):
-        own = _attributes(node)
+        own = attributes_of(node)
         for policy in own.get("policies") or ():
             if isinstance(policy, RolloutPolicy):
                 rules = [lane.rule for lane in policy.lanes]
