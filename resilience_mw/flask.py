@@ -19,7 +19,7 @@ from flask import Flask, current_app
 
 from . import policies
 from .config import ENV_PREFIX, Config, Option, note, options_of, resolve
-from .config.wording import nearest
+from .config.wording import hint, likely
 from .core.snapshot import Snapshot
 from .exceptions import ConfigError
 from .wsgi import Guard
@@ -122,9 +122,7 @@ def _single(config: Mapping[str, Any]) -> list[tuple[Option, Any]]:
     for key in sorted(key for key in config if key.startswith(ENV_PREFIX)):
         option, value = known.get(key), config[key]
         if option is None:
-            raise ConfigError(
-                f"unknown configuration key {key}; did you mean {nearest(key, known)}?"
-            )
+            raise ConfigError(f"unknown configuration key {key}{hint(likely(key, known))}")
         try:
             # A file or variable read by Flask may have left a number as text.
             value = option.check(option.rule.parse(value) if isinstance(value, str) else value)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from resilience_mw.config.wording import nearest, plain
+from resilience_mw.config.wording import hint, likely, plain
 
 
 class ModuleGroup(click.Group):
@@ -50,4 +50,7 @@ class ModuleGroup(click.Group):
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
     """Return what to say of a name that nobody knows."""
-    return f"unknown {what} {plain(name)}; did you mean {nearest(name, known)}?"
+    known = list(known)
+    listed = () if what == "option" else known  # of which there may be a hundred
+    told = hint(likely(name, known), listed) or "; --help lists those that there are"
+    return f"unknown {what} {plain(name)}{told}"

@@ -103,7 +103,7 @@ class Checks(Rule):
             if name.lower() in seen:
                 raise Invalid("must have distinct names, whatever their case", name)
             seen.add(name.lower())
-            checks[name] = self._checked(what)
+            checks[name] = self._checked(name, what)
         return Named(checks)
 
     def _pairs(self, value: object) -> list[tuple[Any, Any]]:
@@ -115,12 +115,13 @@ class Checks(Rule):
                 return [(name, what) for name, what in pairs]
         raise Invalid("must be a mapping of names to checks", value)
 
-    def _checked(self, what: object) -> object:
+    def _checked(self, name: str, what: object) -> object:
         if isinstance(what, str):
-            return _well_formed(what)
+            return _well_formed(name, what)
         if callable(what) or callable(getattr(what, "probe", None)):
             return what
-        raise Invalid("must be a mapping of names to checks, callables or their texts", what)
+        rule = "must be a mapping of names to checks, callables or their texts"
+        raise Invalid(rule, {name: what})
 
     def parse(self, text: str) -> object:
         pairs = [part.partition("=") for part in text.split(self.separator) if part.strip()]
@@ -134,7 +135,7 @@ class Checks(Rule):
         return self.separator.join(f"{name}={what}" for name, what in value.items())
 
 
-def _well_formed(text: str) -> str:
+def _well_formed(name: str, text: str) -> str:
     """Return the text of a check, or raise `Invalid`; whether it can be built is not known here."""
     kind, colon, rest = text.partition(":")
     if kind not in KINDS:
@@ -143,7 +144,8 @@ def _well_formed(text: str) -> str:
         if colon and module and target:
             return text
         kinds = ", ".join(f"{known}:" for known in KINDS)
-        raise Invalid(f'must be checks that begin with {kinds} or are "module:attribute"', text)
+        rule = f'must be checks that begin with {kinds} or are "module:attribute"'
+        raise Invalid(rule, {name: text})
     if kind not in _NEEDS_HOST:
         return text
     try:
@@ -152,7 +154,7 @@ def _well_formed(text: str) -> str:
     except ValueError:
         found = False
     if not found or not rest.startswith("//") or any(mark.isspace() for mark in text):
-        raise Invalid(f"must be checks with a good URL after {kind}:", text)
+        raise Invalid(f"must be checks with a good URL after {kind}:", {name: text})
     return text
 
 
@@ -177,6 +179,8 @@ class Shedding(Rule):
             raise Invalid(rule, error.value) from None
 
     def parse(self, text: str) -> object:
+        if text.startswith("(") and text.endswith(")"):
+            text = text[1:-1]  # as it is written in Python
         parts = tuple(Number().parse(part.strip()) for part in text.split(","))
         return parts[0] if len(parts) == 1 else parts
 

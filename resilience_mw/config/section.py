@@ -8,7 +8,7 @@ from dataclasses import InitVar, dataclass, fields
 from typing import Any, ClassVar, Self
 
 from resilience_mw.config.option import Option, declared
-from resilience_mw.config.wording import nearest, plain
+from resilience_mw.config.wording import hint, likely, plain
 from resilience_mw.exceptions import ConfigError
 
 
@@ -97,20 +97,24 @@ def options_of(section: type[Section]) -> dict[str, Option]:
 
 
 def unknown_option(dotted: str, sections: Iterable[type[Section]]) -> ConfigError:
-    """Return the error for a name that is no option, with the nearest one that is."""
-    known = [option.dotted for section in sections for option in options_of(section).values()]
-    return _unknown(dotted, nearest(dotted, known))
+    """Return the error for a name that is no option, with what was meant or what there is."""
+    known = _options(sections)
+    own = [name for name in known if name.partition(".")[0] == dotted.partition(".")[0]]
+    return _unknown(dotted, likely(dotted, known), own)
 
 
 def unknown_section(name: str, sections: Collection[type[Section]]) -> ConfigError:
     """Return the error for a name that is no section: one misspelt, or an option without one."""
     known = [section.section for section in sections]
     if "." in name:
-        return _unknown(name, nearest(name.partition(".")[0], known))
-    known += [option.dotted for section in sections for option in options_of(section).values()]
-    return _unknown(name, nearest(name, known))
+        return _unknown(name, likely(name.partition(".")[0], known), known)
+    return _unknown(name, likely(name, [*known, *_options(sections)]), known)
 
 
-def _unknown(name: str, meant: str) -> ConfigError:
-    message = f"unknown option {plain(name)}; did you mean {meant}?"
+def _options(sections: Iterable[type[Section]]) -> list[str]:
+    return [option.dotted for section in sections for option in options_of(section).values()]
+
+
+def _unknown(name: str, meant: str, known: Iterable[str]) -> ConfigError:
+    message = f"unknown option {plain(name)}{hint(meant, known)}"
     return ConfigError(message, options=(name,), meant=meant)

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from resilience_mw.config.option import ENV_PREFIX, NO_OPTIONS, Option
+from resilience_mw.config.option import BY_FLAG, ENV_PREFIX, NO_OPTIONS, Option
 from resilience_mw.config.rules import OrNone
 from resilience_mw.config.section import Section, options_of, unknown_option, unknown_section
-from resilience_mw.config.wording import nearest, one_line, plain, show
+from resilience_mw.config.wording import hint, likely, one_line, plain, show
 from resilience_mw.exceptions import ConfigError
 
 Sections = Mapping[str, type[Section]]
@@ -63,9 +63,9 @@ def read_environment(environ: Mapping[str, str], sections: Sections) -> Layer:
     ours = (name for name in environ if name.startswith(ENV_PREFIX) and name not in NO_OPTIONS)
     for name in sorted(ours):
         if name not in known:
-            meant = nearest(name, known)
-            message = f"unknown environment variable {plain(name)}; did you mean {meant}?"
-            raise ConfigError(message, meant=meant)
+            meant = likely(name, [*known, *sorted(NO_OPTIONS - {BY_FLAG})])
+            told = hint(meant) or "; `resilience-mw options` lists those that there are"
+            raise ConfigError(f"unknown environment variable {plain(name)}{told}", meant=meant)
         with _spelled(name):
             value = _from_text(known[name], environ[name])
         layer[known[name].dotted] = Value(value, f"environment {name}", name)

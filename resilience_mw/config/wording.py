@@ -11,6 +11,16 @@ LONGEST_VALUE = 80
 _READ = 25 * LONGEST_VALUE
 """Characters that are looked at; a password beyond them would be cut off anyway."""
 
+_NEAR = 0.6
+"""How alike two names are, from 0 to 1, before one is taken for the other: `difflib`'s own limit
+for close matches."""
+
+_TELLING = 4
+"""Characters of a name that say enough if they are in another one."""
+
+_PREFIX = "resilience_"
+"""What all variables have in common: it says nothing about which is meant."""
+
 _USER = re.compile(r"(?<=://)\S*@")
 """The user name and password of a URL, however many of its marks are in them."""
 
@@ -56,20 +66,37 @@ def one_line(text: str, longest: int = LONGEST_VALUE) -> str:
     return line if len(line) <= longest else f"{line[:longest]}..."
 
 
-def nearest(name: str, candidates: Iterable[str]) -> str:
-    """Return the dotted candidate most like `name`.
+def likely(name: str, candidates: Iterable[str]) -> str:
+    """Return the dotted candidate that was probably meant by `name`; empty = none is near.
 
     The part after the last dot counts, without case and separators, so that an option written under
     the wrong section or in the original's camelCase is found; the own section breaks near ties.
     """
     section = name.rpartition(".")[0]
-
-    def likeness(candidate: str) -> float:
+    best, most = "", 0.0
+    for candidate in candidates:
         own_section = candidate.rpartition(".")[0] == section
-        return SequenceMatcher(None, _core(name), _core(candidate)).ratio() + 0.1 * own_section
+        likeness = _likeness(_core(name), _core(candidate))
+        if likeness >= _NEAR and likeness + 0.1 * own_section > most:
+            best, most = candidate, likeness + 0.1 * own_section
+    return best
 
-    return max(candidates, key=likeness)
+
+def hint(meant: str, known: Iterable[str] = ()) -> str:
+    """Return how an error about an unknown name goes on: with what was meant, or what there is."""
+    if meant:
+        return f"; did you mean {plain(meant)}?"
+    listed = ", ".join(plain(name) for name in known)
+    return f"; there are {listed}" if listed else ""
+
+
+def _likeness(one: str, other: str) -> float:
+    ratio = SequenceMatcher(None, one, other).ratio()
+    shorter, longer = sorted((one, other), key=len)
+    # A flag without its section is far shorter, and meant all the same.
+    return max(ratio, _NEAR) if len(shorter) >= _TELLING and shorter in longer else ratio
 
 
 def _core(name: str) -> str:
-    return name.rpartition(".")[2].replace("_", "").replace("-", "").lower()[:LONGEST_VALUE]
+    own = name.rpartition(".")[2].lower().removeprefix(_PREFIX)
+    return own.replace("_", "").replace("-", "")[:LONGEST_VALUE]

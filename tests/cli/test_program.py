@@ -62,7 +62,7 @@ def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str])
         (["optoins"], "unknown command optoins; did you mean options?"),
         (["--", "--optoins"], "unknown command --optoins; did you mean options?"),
         (["--versio"], "unknown option --versio; did you mean --version?"),
-        (["-q"], "unknown option -q; did you mean --"),
+        (["-q"], "unknown option -q; --help lists those that there are"),
         (["options", "--fromat", "json"], "unknown option --fromat; did you mean --format?"),
         (["options", "--format", "xml"], "Invalid value for '--format': 'xml' is not one of"),
         (["options", "more"], "Got unexpected extra argument (more)"),

@@ -117,7 +117,10 @@ def test_unknown_names_suggest_the_nearest(dotted: str, tmp_path: Path):
         ({"limits": {}}, "unknown option limits; did you mean limit?"),
         ({"max_wait": 1}, "unknown option max_wait; did you mean backpressure.max_wait?"),
         ({"limit.exempt": ()}, "unknown option limit.exempt; did you mean limit?"),
-        ({"limit": {7: 1}}, "unknown option limit.7; did you mean limit.max_concurrent_requests?"),
+        (
+            {"limit": {7: 1}},
+            "unknown option limit.7; there are limit.max_concurrent_requests, limit.exempt",
+        ),
         (
             {"limit": {"maxConcurrentRequests": 1}},
             "unknown option limit.maxConcurrentRequests;"
@@ -283,7 +286,7 @@ def test_unknown_names_are_shown_short_on_one_line():
     assert the_line(caught.value).startswith(r"unknown environment variable RESILIENCE_A\nB; ")
     with pytest.raises(ConfigError) as caught:
         Config.from_mapping({"limit": {"z" * 100_000: 1}})
-    assert "zzz...; did you mean limit." in the_line(caught.value)
+    assert "zzz...; there are limit.max_concurrent_requests, " in the_line(caught.value)
 
 
 def test_config_error_is_a_value_error_that_pickles():
@@ -336,3 +339,42 @@ def test_a_variable_of_a_command_is_no_unknown_option():
     assert Config.from_env({VARIABLE: "file:rollout.toml"}) == Config()
     with pytest.raises(ConfigError):
         Config.from_env({f"{VARIABLE}S": "file:rollout.toml"})
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("RESILIENCE_ROLLOUT_STOR", "; did you mean RESILIENCE_ROLLOUT_STORE?"),
+        ("RESILIENCE_CONFIG", "; did you mean RESILIENCE_CONFIG_FILE?"),
+        ("RESILIENCE_MAX_LIMIT", "; did you mean RESILIENCE_BACKPRESSURE_MAX_LIMIT?"),
+        ("RESILIENCE_LOG_LEVEL", "; `resilience-mw options` lists those that there are"),
+    ],
+)
+def test_only_what_is_near_is_suggested(name: str, message: str):
+    """A prefix that all variables share is no likeness."""
+    with pytest.raises(ConfigError) as caught:
+        Config.from_env({name: "1"})
+    assert the_line(caught.value) == f"unknown environment variable {name}{message}"
+
+
+def test_a_section_that_is_like_none_lists_them():
+    """All five of them."""
+    with pytest.raises(ConfigError) as caught:
+        Config.from_mapping({"zzz": {}})
+    assert the_line(caught.value) == (
+        "unknown option zzz; there are limit, backpressure, deadline, health, runner"
+    )
+
+
+def test_a_wrong_check_is_named():
+    """One among many."""
+    with pytest.raises(ConfigError) as caught:
+        Health(checks={"a": "memory:", "b": 5})
+    assert the_line(caught.value).endswith(", got {'b': 5}")
+
+
+@pytest.mark.parametrize("text", ["(0.2, 30)", "0.2,30", " ( 0.2 ,30 ) "])
+def test_a_pair_may_be_written_as_in_python(text: str):
+    """As the table of options and the pages write it."""
+    config = Config.from_env({"RESILIENCE_HEALTH_UNREADY_WHEN_SHEDDING": text})
+    assert config.health.unready_when_shedding == (0.2, 30.0)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...config import ENV_PREFIX, Config, Resolved, options_of, resolve
-from ...config.wording import nearest
+from ...config.wording import hint, likely
 from ...exceptions import ConfigError
 from ..drain import MARGIN, head_timeout
 
@@ -144,7 +144,7 @@ def _single(namespace: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     for name in sorted(name for name in namespace if name.startswith(ENV_PREFIX)):
         option = known.get(name)
         if option is None:
-            raise ConfigError(f"unknown variable {name}; did you mean {nearest(name, known)}?")
+            raise ConfigError(f"unknown variable {name}{hint(likely(name, known))}")
         try:
             value = option.check(namespace[name])
         except ConfigError as error:
