@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
 from resilience_mw.cli.shares import (
@@ -13,7 +15,8 @@ from resilience_mw.cli.shares import (
     with_author,
     with_store,
 )
-from resilience_mw.rollout.stores import Change, Store, Unanswered, UnknownRule
+from resilience_mw.core.rollout import Share
+from resilience_mw.rollout.stores import Change, Store, StoreError, Unanswered, UnknownRule
 
 TRIES = 5
 """Times to try where no answer comes: to be back twice is to be back."""
@@ -37,22 +40,36 @@ def command(
     if rule is not None:
         try:
             # The change first: the rest can wait.
-            return report([_back(store, rule, new, author(who), why)], form)
+            report([_back(store, rule, new, author(who), why)], form)
         except UnknownRule:
             raise unknown_rule(store, rule) from None
+        return
     if new:
         raise click.UsageError("--new needs the name of a RULE")
-    shares = store.load()
-    if not shares:
+    shares, unread = _load(store)
+    if not shares and unread is None:
         raise click.ClickException(
             f"no rules in {called(store)}: nothing was taken back; to write one all the same: "
             "rollback RULE --new"
         )
     above = [name for name, share in shares.items() if share.percent > 0]
-    if not above and form == "text":
+    if above or form == "json":
+        report([_back(store, name, True, author(who), why) for name in above], form)
+    elif unread is None:
         click.echo(f"every rule in {store.name} is at 0 already")
-        return None
-    return report([_back(store, name, True, author(who), why) for name in above], form)
+    if unread is not None:
+        raise click.ClickException(f"{unread}: that one was not taken back")
+
+
+def _load(store: Store) -> tuple[Mapping[str, Share], StoreError | None]:
+    """Return the shares, and what is wrong with those that cannot be read."""
+    try:
+        return store.load(), None
+    except StoreError as error:
+        if not error.readable:
+            raise
+        # One that makes no sense must not keep all others on the new stack.
+        return error.readable, error
 
 
 def _back(store: Store, rule: str, new: bool, who: str, why: str) -> Change:

@@ -100,3 +100,20 @@ def test_a_silent_store_changes_nothing_by_being_looked_at(capsys: pytest.Captur
         admin.client_pause(2000)
         assert run_program(["rollout", "show", "--store", server.url]) == 1
         assert capsys.readouterr().err == (f"resilience-mw: {server.url} cannot be used: timeout\n")
+
+
+def test_a_share_that_makes_no_sense_keeps_no_other_one_up(capsys: pytest.CaptureFixture[str]):
+    """What can be taken back is; the error is about the rest."""
+    with RedisServer() as server, server.admin() as admin:
+        store = open_store(server.url)
+        store.change("favourites", 50, who="anna")
+        admin.hset("{resilience_mw:rollout}:shares", "cart", "half")
+        for printed in ("favourites: 50 % -> 0 %\n", ""):
+            assert run_program(["rollout", "rollback", "--store", server.url]) == 1
+            out, err = capsys.readouterr()
+            assert out == printed
+            assert err == (
+                f"resilience-mw: {server.url} has no share for rule cart: got 'half': "
+                "that one was not taken back\n"
+            )
+        assert admin.hget("{resilience_mw:rollout}:shares", "favourites") in ("0", b"0")
