@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 import click
 
-from resilience_mw.config.wording import nearest, plain
+from resilience_mw.config.wording import hint, likely, plain
 from resilience_mw.core.rollout import Share
 from resilience_mw.rollout.stores import Change, Store, StoreError, Unanswered, open_store
 from resilience_mw.rollout.stores.base import shown_percent
@@ -96,7 +96,7 @@ def unknown_rule(
     where = store.name if shares else called(store)
     told = [f"{plain(rule)} is not in {where}: nothing was changed"]
     if shares:
-        told.append(f"did you mean {plain(nearest(rule, shares))}?")
+        told.append(hint(likely(rule, shares), sorted(shares)).removeprefix("; "))
     if writable:
         told.append("--new writes it all the same")
     return click.ClickException("; ".join(told))
