@@ -173,3 +173,18 @@ def test_flags_cover_the_whole_config():
         option.flag for option in SPELLED.values()
     }
     assert len(OPTIONS) == sum(len(vars(part)) - 1 for part in Config().parts())
+
+
+@pytest.mark.parametrize("command", [["run"], ["check"], ["export", "kubernetes"]])
+def test_help_begins_with_what_is_the_commands_own(command, capsys):
+    """Then come the declared options, one heading for each section."""
+    assert run([*command, "--help"]) == 0
+    own, *parts = capsys.readouterr().out.partition("\nOptions:\n")[2].split("\n\n")
+    assert "--port" in own
+    assert "--config-file" in own
+    assert "--help" in own
+    assert "\n  APP" not in own
+    assert "--limit-max-concurrent-requests" not in own
+    headings = [part.split(",")[0] for part in parts]
+    assert headings == ["Limit", "Backpressure", "Deadline", "Health", "Runner"]
+    assert "--limit-max-concurrent-requests" in parts[0]

@@ -12,6 +12,7 @@ import click
 
 from resilience_mw.cli.flags import option_flags
 from resilience_mw.cli.handing import config_file_option, options_of_command
+from resilience_mw.cli.helping import SectionedCommand
 from resilience_mw.cli.loading import factory_option, load
 from resilience_mw.cli.sources import in_force
 from resilience_mw.config import Resolved, options_of
@@ -24,7 +25,7 @@ DEFAULT_PORT = 8000
 """Of Uvicorn, and of `resilience-mw run`."""
 
 
-@click.command("check")
+@click.command("check", cls=SectionedCommand)
 @click.argument("app", metavar="APP")
 @click.option(
     "--server",

@@ -16,6 +16,7 @@ import click
 
 from resilience_mw.cli.flags import option_flags
 from resilience_mw.cli.handing import config_file_option, options_of_command
+from resilience_mw.cli.helping import SectionedCommand
 from resilience_mw.config import resolve
 from resilience_mw.config.wording import plain
 from resilience_mw.exceptions import ConfigError
@@ -30,7 +31,7 @@ INTERFACES = tuple(SERVERS)
 logger = logging.getLogger("resilience_mw")
 
 
-@click.command("run")
+@click.command("run", cls=SectionedCommand)
 @click.argument("app", metavar="APP")
 @click.option(
     "--server",

@@ -10,6 +10,7 @@ import click
 
 from resilience_mw.cli.flags import option_flags
 from resilience_mw.cli.handing import config_file_option, options_of_command
+from resilience_mw.cli.helping import SectionedCommand
 from resilience_mw.cli.loading import factory_option, load
 from resilience_mw.cli.sources import in_force
 from resilience_mw.config import Config, resolve
@@ -21,7 +22,7 @@ SLOW_NODE = 5
 """Seconds of grace beyond what a stop takes, for a node that is busy."""
 
 
-@click.command("kubernetes")
+@click.command("kubernetes", cls=SectionedCommand)
 @click.argument("app", metavar="[APP]", required=False)
 @click.option(
     "--port",

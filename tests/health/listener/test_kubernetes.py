@@ -85,6 +85,7 @@ def test_the_command_takes_options_like_any_other(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["docker"], "unknown export docker; there are haproxy, kubernetes, nginx"),
         (["kubernets"], "unknown export kubernets; did you mean kubernetes?"),
         (["kubernetes", "nowhere:app"], "nowhere:app could not be loaded: ModuleNotFoundError"),
         (["kubernetes", "--health-port", "x"], "--health-port: health.port"),
