@@ -9,6 +9,7 @@ from typing import Any
 from ..core.rollout import RolloutGuard, RolloutRule
 from ..core.rollout.lane import Lane
 from ..core.rollout.policy import UNKNOWN
+from ..keywords import strict
 from ..rollout.assembly import Assembly, RolloutOptions
 from ..rollout.fallback import SAFE
 from ..rollout.stores import Store
@@ -20,6 +21,7 @@ from .lifespans import serve_both
 from .variants import Response, Variant
 
 
+@strict
 class RolloutMiddleware(Guard):
     """Send a share of some requests to a new stack, and take them back at once.
 
@@ -157,7 +159,7 @@ class RolloutMiddleware(Guard):
     def _choose(self, scope: Scope, send: Send) -> Variant | None:
         """Return the variant that serves the request; ``None`` = no rule is about it."""
         if self._known is not self._policy.known:
-            self._begin_serving()
+            self.begin_serving()
         exchange = _exchange(scope, send)
         self._policy.enter(exchange)
         variant: Variant | None = exchange.target
@@ -187,7 +189,8 @@ class RolloutMiddleware(Guard):
             for variant in lane.apps[1:]:
                 variant.app = app
 
-    def _begin_serving(self) -> None:
+    def begin_serving(self) -> None:
+        """Tell the store the rules that it does not have, as the first request does."""
         self._known = self._policy.known
         self._unknown = self._policy.unknown
         self._link.serve()

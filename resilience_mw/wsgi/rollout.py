@@ -8,6 +8,7 @@ from typing import Any
 from ..core.rollout import RolloutGuard, RolloutRule
 from ..core.rollout.lane import Lane
 from ..core.rollout.policy import UNKNOWN
+from ..keywords import strict
 from ..rollout.assembly import Assembly, RolloutOptions
 from ..rollout.stack import is_url
 from ..rollout.stores import Store
@@ -19,6 +20,7 @@ from .variants import Variant
 from .watch import Watch
 
 
+@strict
 class RolloutMiddleware(Guard):
     """Send a share of some requests to a new stack, and take them back at once.
 
@@ -138,13 +140,14 @@ class RolloutMiddleware(Guard):
     def _choose(self, environ: Environ) -> Variant | None:
         """Return the variant that serves the request; ``None`` = no rule is about it."""
         if self._known is not self._policy.known:
-            self._begin_serving()
+            self.begin_serving()
         exchange = _exchange(environ)
         self._policy.enter(exchange)
         variant: Variant | None = exchange.target
         return variant
 
-    def _begin_serving(self) -> None:
+    def begin_serving(self) -> None:
+        """Tell the store the rules that it does not have, as the first request does."""
         self._known = self._policy.known
         self._unknown = self._policy.unknown
         self._link.serve()

@@ -70,7 +70,8 @@ def test_killed_and_restarted_under_load(own: RedisServer, caplog: pytest.LogCap
     assert set(requests.answers) == {0.0}
     assert open_store(own.url).load() == {"favourites": Share(0, held=True)}
     assert open_store(own.url).history()[0].why == "the store had lost it"
-    away, back = [record.message for record in caplog.records]
+    start, away, back = [record.message for record in caplog.records]
+    assert start.endswith(": favourites 0 %, held (2 % in the code)")
     assert away.startswith(f"rollout store is away, the last known shares stand: {own.url} cannot")
     assert back.startswith(f"rollout store {own.url} is back after ")
 
