@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
+import sys
 import time
 from typing import Any
 
@@ -159,3 +161,10 @@ async def bare(scope: Any, receive: Any, send: Any) -> None:
     """An app that knows no lifespan."""
     assert scope["type"] == "http"
     await http(scope, receive, send)
+
+
+async def parting(scope: Any, receive: Any, send: Any) -> None:
+    """Serve; the process says so when it ends."""
+    if scope["type"] == "lifespan":
+        atexit.register(print, "farewell of a process that served", file=sys.stderr, flush=True)
+    await app(scope, receive, send)

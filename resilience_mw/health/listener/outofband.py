@@ -30,9 +30,9 @@ LOOK_FIRST, LOOK_LAST = 0.1, 5.0
 MOMENT = 0.05
 """Seconds for which a stop waits likewise: time to leave nothing behind, whatever comes next."""
 
-LAST_WAIT = 0.5
-"""Seconds for which the end of a process waits for its listeners, at most; half of that if others
-take over, and next to nothing if there are none."""
+LAST_WAIT = 2.0
+"""Seconds for which the end of a process waits for its listeners, at most: on a machine that is busy.
+Else it takes a quarter of one if others take over, and next to nothing if there are none."""
 
 PATIENCE = 2.0
 """Seconds for one listener to end before the next, on the same port, begins."""

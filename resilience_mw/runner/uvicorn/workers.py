@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
-import logging
 import os
 import signal
 import socket
@@ -102,7 +102,8 @@ class Workers(dict[int, Worker]):
         except BaseException:
             traceback.print_exc()
         finally:
-            logging.shutdown()
+            # What the app, or a library, wants done at the end: the last spans, reports, coverage.
+            atexit._run_exitfuncs()
             with contextlib.suppress(OSError, ValueError):
                 sys.stdout.flush()
                 sys.stderr.flush()
