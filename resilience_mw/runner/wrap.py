@@ -43,6 +43,13 @@ class Wrapped:
         """Return its guards, outermost first. Starlette makes its own only when it starts."""
         return guards_of(self.app)
 
+    def begin_serving(self) -> None:
+        """Let roll-outs write to their stores, before the first request tells them so."""
+        for guard in self.guards():
+            begin = getattr(guard, "begin_serving", None)
+            if begin is not None:
+                begin()
+
     def drain(self) -> None:
         """Turn readiness of every guard, and refuse whoever waits."""
         for guard in self.guards():

@@ -100,6 +100,8 @@ class Adapted(Worker):
     def in_service(self) -> Iterator[bool]:
         """Tell the master that the worker serves meanwhile; False = the stop was faster."""
         self.protect_app()
+        if self.wrapped is not None:
+            self.wrapped.begin_serving()
         self.before_serving()
         if self.shared.stopping:
             yield False

@@ -63,6 +63,21 @@ def until_all(server: Server, stack: str) -> None:
         agreed |= {process for name, process in answers if name == stack}
 
 
+@pytest.mark.parametrize("preload", [(), ("--preload",)], ids=["", "preload"])
+def test_our_workers_tell_the_store_before_the_first_request(
+    preload: tuple[str, ...], serve: Callable[[Server], Server], tmp_path: Path
+):
+    """A worker of Gunicorn knows that it serves; under WSGI nothing else says so."""
+    store = open_store(f"file:{tmp_path / 'rollout.toml'}")
+    adapted = ["-c", "python:resilience_mw.runner.gunicorn", *preload]
+    serve(gunicorn(f"{APPS}:wsgi_app", args=adapted, env={"STORE": store.name}))
+    end = time.monotonic() + 20
+    while not store.load():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert [change.why for change in store.history()] == ["as in the code"]
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
