@@ -19,3 +19,10 @@ class ConfigError(ValueError):
         super().__init__(message)
         self.options = options
         self.meant = meant
+
+
+class KeywordError(ConfigError, TypeError):
+    """A constructor does not know a keyword, or takes none of its arguments by position.
+
+    Python's own error for either is a `TypeError`, and so is this one.
+    """

@@ -18,7 +18,7 @@ from resilience_mw.config.sources import (
     write_environment,
 )
 from resilience_mw.config.wording import show
-from resilience_mw.exceptions import ConfigError
+from resilience_mw.exceptions import ConfigError, KeywordError
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -38,7 +38,10 @@ class Config:
     health: Health = field(default_factory=Health)
     runner: Runner = field(default_factory=Runner)
 
-    def __new__(cls, **sections: object) -> Self:
+    def __new__(cls, *values: object, **sections: object) -> Self:
+        if values:
+            rule = "takes its sections by name (from_mapping, from_toml and from_env read others)"
+            raise KeywordError(f"{cls.__name__} {rule}, got {show(values[0])}")
         known = cls.sections()
         for name, section in sections.items():
             if name not in known:

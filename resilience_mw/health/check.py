@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from ..config.rules import Boolean, Integer, Invalid, Number
 from ..config.wording import one_line, show
 from ..exceptions import ConfigError
+from ..keywords import strict
 
 _SECONDS = Number(open=True)
 _COUNT = Integer(minimum=1)
@@ -40,6 +41,7 @@ def reason_of(failed: CheckFailed) -> str:
     return one_line(printable) or "failed"
 
 
+@strict
 class Check:
     """Asks, now and then, whether something the app needs is there.
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...exceptions import ConfigError
+from ...keywords import strict
 
 
+@strict
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutGuard:
     """What a new stack has to keep to.

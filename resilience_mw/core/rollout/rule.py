@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 from ...exceptions import ConfigError
+from ...keywords import strict
 from .hashing import place, places_of
 from .paths import straight
 
@@ -20,6 +21,7 @@ _PATH = re.compile(r"/.*", re.DOTALL)
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 
 
+@strict
 @dataclass(frozen=True, slots=True)
 class RolloutRule:
     """Which requests may go to the new stack, and how many of them do.
