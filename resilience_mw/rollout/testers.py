@@ -34,8 +34,8 @@ def sign_tester(secret: str, who: str, expires: float) -> str:
         ConfigError: a value breaks its rule.
 
     Example:
-        >>> sign_tester("correct horse battery", "ann", 1900000000)[:14]
-        'ann.1900000000'
+        >>> sign_tester("correct horse battery", "ann", 4102444800)[:14]
+        'ann.4102444800'
     """
     checked_secret(secret)
     name: object = who
