@@ -23,9 +23,11 @@ def protect(
 
     Args:
         app: any ASGI or WSGI app; the result speaks the same protocol.
-        config: options given in code. What it leaves out comes from the environment
-            (``RESILIENCE_LIMIT_MAX_CONCURRENT_REQUESTS=100``), then from the ``RESILIENCE``
-            setting of a Django or Flask app, then from the defaults.
+        config: options given in code, which only flags of ``resilience-mw run`` beat. What it
+            leaves out comes from the environment
+            (``RESILIENCE_LIMIT_MAX_CONCURRENT_REQUESTS=100``), then from the TOML file that
+            ``RESILIENCE_CONFIG_FILE`` names, then from the ``RESILIENCE`` setting of a Django or
+            Flask app, then from the defaults.
         policies: more of your own, further in than ours.
         interface: the app's protocol, if its signature does not tell.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from resilience_mw.cli.loading import load
+from resilience_mw.cli.loading import factory_option, load
 from resilience_mw.cli.shares import called
 from resilience_mw.core.rollout import Share
 from resilience_mw.rollout.export import Plan, rollout_of
@@ -19,6 +19,7 @@ def fronting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for add in reversed(
         (
             click.argument("app"),
+            factory_option,
             click.option("--old", required=True, metavar="HOST:PORT", help="The old stack."),
             click.option("--new", required=True, metavar="HOST:PORT", help="The new stack."),
             click.option(
@@ -58,6 +59,7 @@ def fronting_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def plan_of(
     app: str,
     *,
+    factory: bool,
     old: str,
     new: str,
     store: str | None,
@@ -69,6 +71,7 @@ def plan_of(
 
     Args:
         app: ``module:attribute``.
+        factory: whether that is a function which makes the app.
         old, new, server_name, name: as for `Plan`.
         store: where the shares are; ``None`` = where the app says.
         any_server: whether the file is for the proxies of all servers.
@@ -80,7 +83,7 @@ def plan_of(
     if any_server and server_name is not None:
         raise click.UsageError("--any-server and --server-name exclude each other")
     named = None if store is None else open_store(store)
-    rollout = rollout_of(load(app))
+    rollout = rollout_of(load(app, factory=factory))
     shares = rollout.shares
     sources = ["the shares are those that the app has now."]
     if kept := named or rollout.store:

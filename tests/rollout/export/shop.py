@@ -34,3 +34,8 @@ stored.add_middleware(
     RolloutMiddleware, new=stack, rules=RULES, server_name="web-1", store="file:rollout.toml"
 )
 twice = RolloutMiddleware(RolloutMiddleware(stack, new=stack, rules=RULES), new=stack, rules=RULES)
+
+
+def make() -> Any:
+    """Make an app with a roll-out."""
+    return RolloutMiddleware(stack, new=stack, rules=RULES, server_name="web-1")

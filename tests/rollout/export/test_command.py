@@ -152,3 +152,11 @@ def test_mistakes_are_told_on_one_line(run, kind, arguments, message):
     assert code != 0
     assert message in text
     assert text.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", ["nginx", "haproxy"])
+def test_an_app_that_a_function_makes(run, kind):
+    """As `resilience-mw run` takes it."""
+    code, text = run(kind, f"{SHOP}make", "--factory", *STACKS)
+    assert code == 0
+    assert text.replace(":make", ":app") == run(kind, f"{SHOP}app", *STACKS)[1]
