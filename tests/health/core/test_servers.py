@@ -86,9 +86,9 @@ def test_every_worker_of_a_preloaded_app_asks(serve: Callable[[Server], Server])
 
 
 WRONG = {
-    "db=http://": "must be checks with a good URL after http:, got 'http://'",
-    "db=https://[::1/": "must be checks with a good URL after https:, got 'https://[::1/'",
-    "db=tcp://host:70000": "must be checks with a good URL after tcp:, got 'tcp://host:70000'",
+    "db=http://": "must be checks with a good URL after http:, got {'db': 'http://'}",
+    "db=https://[::1/": "must be checks with a good URL after https:, got {'db': 'https://[::1/'}",
+    "db=tcp://host:70000": "must be checks with a good URL after tcp:, got {'db': 'tcp://host:70000'}",
     "db=ftp://host/": "must be checks that begin with http:, ",
     "db=tcp://h:1,DB=tcp://h:2": "must have distinct names, whatever their case, got 'DB'",
     "db=unix:relative": "db: UpstreamCheck url must be unix:/path/of/socket:/page",
