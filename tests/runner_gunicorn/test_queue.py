@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.load import Load, Record, Target, open_loop, run
 from benchmarks.process import Server
 from benchmarks.talk import Answer, Client
 
@@ -93,3 +95,31 @@ def test_new_ones_are_refused_while_a_long_request_ends(asking, serve: Callable[
         Client(server)
     assert running.read().ok
     assert server.wait(10) == 0
+
+
+def test_a_balancer_that_goes_on_sending_does_not_hold_up_the_end(
+    serve: Callable[[Server], Server],
+):
+    """The workers leave together: those that are left over would never see an empty queue."""
+    server = serve(
+        launch(
+            "sync",
+            workers=4,
+            **GATELESS,
+            runner_drain_delay="0.3",
+            runner_shutdown_timeout="8",
+        )
+    )
+    target = Target.parse(f"{server.url}/sleep/0.05")
+    load = Load.steady(50.0, 2.0, reuse=False, patience=10.0)
+
+    async def stopped() -> list[Record]:
+        sending = asyncio.ensure_future(open_loop(target, load))
+        await asyncio.sleep(0.7)
+        server.signal(signal.SIGTERM)
+        return await sending
+
+    records = run(stopped())
+    assert server.wait(5.0) == 0
+    assert {record.outcome for record in records} == {200, "refused"}
+    assert max(record.latency for record in records) < 1.5

@@ -51,13 +51,19 @@ class Master:
             self.progress.say("twice", "second signal, stopping at once")
             self.server.handle_quit()
         delay = self.force.config.runner.drain_delay
-        # After USR2 another master serves the same sockets: not ready would be said of both.
-        two_masters = self.server.reexec_pid or self.server.master_pid
-        if two_masters or not delay or not self.shared.any_served():
+        if self._two_masters or not delay or not self.shared.any_served():
             self._stop()
         self._stop_at = time.monotonic() + delay
         self.shared.drain()
         self.progress.say("delay", f"not ready, still accepting for {delay:g} s")
+
+    @property
+    def _two_masters(self) -> bool:
+        """Whether, after SIGUSR2, another master serves the same sockets.
+
+        Not ready would be said of both then, and a socket shut down be shut for both.
+        """
+        return bool(self.server.reexec_pid or self.server.master_pid)
 
     def wait_for_signals(self, timeout: float = 1.0) -> list[int]:
         """Wait as the arbiter does, and no longer than until the drain delay has passed."""
@@ -71,7 +77,7 @@ class Master:
     def _stop(self) -> None:
         """Do what Gunicorn does at SIGTERM, which raises out of its loop."""
         self._stopping = True
-        self.shared.stop()
+        self.shared.stop(alone=not (self._two_masters or self.server.systemd))
         limit = self.force.drain
         self.progress.say("stop", f"no longer accepting, requests in flight have {limit:g} s")
         # From here on Gunicorn looks only for the signals that mean "at once".

@@ -51,9 +51,14 @@ class Shared:
         """Whether the master has begun the stop, in any thread, and at next to no cost."""
         return self._workers[_DRAINING] == 1
 
-    def stop(self) -> None:
-        """Note that the workers are about to be told to end: in the master, once."""
-        self._workers[_STOPPING] = 1
+    def stop(self, *, alone: bool) -> None:
+        """Note that the workers are about to be told to end: in the master, once.
+
+        Args:
+            alone: whether nobody else, such as a master started by SIGUSR2, or systemd, accepts at
+                the same sockets.
+        """
+        self._workers[_STOPPING] = 2 if alone else 1
 
     @property
     def stopping(self) -> bool:
@@ -61,7 +66,12 @@ class Shared:
 
         A worker that has just been forked still has the master's signal handlers, and misses it.
         """
-        return self._workers[_STOPPING] == 1
+        return self._workers[_STOPPING] > 0
+
+    @property
+    def alone(self) -> bool:
+        """Whether the sockets may be closed for everybody by now."""
+        return self._workers[_STOPPING] == 2
 
     def leave_to_master(self) -> None:
         """Close, in a worker, the end that only the master needs.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import math
 import signal
+import socket
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...signals.tcp import accept_queue
 from ...types import Environ, StartResponse, WSGIApp
@@ -23,10 +26,6 @@ class SyncMixin(WSGIAdapted):
     _answering = False
     _until = math.inf
     """When this worker has to be gone (monotonic seconds)."""
-
-    if TYPE_CHECKING:
-
-        def accept(self, listener: Any) -> None: ...
 
     def longest_read(self) -> float:
         """Return less than what the master allows, which would kill the whole worker."""
@@ -47,6 +46,15 @@ class SyncMixin(WSGIAdapted):
             return app(environ, start_response)
 
         return noting
+
+    def accept(self, listener: Any) -> None:
+        """Take in who waits, and serve; where another worker has shut the socket, nobody does."""
+        try:
+            super().accept(listener)  # type: ignore[misc]
+        except OSError as error:
+            if error.errno == errno.EINVAL and self.shared.alone:
+                raise BlockingIOError(errno.EAGAIN, "shut down") from None
+            raise
 
     def handle(self, listener: Any, client: Any, addr: Any) -> None:
         """Handle one connection, which is one request."""
@@ -86,7 +94,7 @@ class SyncMixin(WSGIAdapted):
         # them any more: Gunicorn has looked at them before it called the app.
         if self._answering and not (self.shared.stopping and self._awaited()):
             for listener in self.sockets:
-                listener.close()
+                self._close(listener)
 
     def _awaited(self) -> bool:
         """Whether clients wait to be accepted, whom closing the last listener would reset."""
@@ -108,4 +116,15 @@ class SyncMixin(WSGIAdapted):
                 continue
             except OSError:
                 break  # nobody is left, or it is closed
+        self._close(listener)
+
+    def _close(self, listener: Any) -> None:
+        """Close a socket at a moment at which nobody waits there; if it is ours, for all workers.
+
+        Else those that are idle leave first, and a balancer that goes on sending keeps the queue of
+        the few that are left from ever being empty.
+        """
+        if self.shared.alone and listener.sock is not None:
+            with contextlib.suppress(OSError):
+                listener.sock.shutdown(socket.SHUT_RDWR)
         listener.close()
