@@ -35,15 +35,32 @@ class Master:
         self._stop_at: float | None = None
         self._stopping = False
         self._killed = False
+        self._halting = False
         self._started: dict[int, float] = {}
         self._crashes = CrashLoop()
         # What Gunicorn looks up on the arbiter at each use, so that no class has to be replaced.
         self._handle_term = server.handle_term
         self._wait_for_signals = server.wait_for_signals
         self._kill_workers = server.kill_workers
+        self._reap_workers = server.reap_workers
+        server.reap_workers = self.reap_workers
         server.handle_term = self.handle_term
         server.wait_for_signals = self.wait_for_signals
         server.kill_workers = self.kill_workers
+
+    def reap_workers(self) -> None:
+        """Take note of workers that have ended; the first that could not start ends everything.
+
+        Gunicorn says so again for the next one, while it is ending because of the first, and then
+        dies of its own exception.
+        """
+        try:
+            self._reap_workers()
+        except HaltServer:
+            if self._halting:
+                return
+            self._halting = True
+            raise
 
     def handle_term(self) -> None:
         """Begin the stop at the first SIGTERM; at the second, end at once."""
