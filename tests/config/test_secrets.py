@@ -30,7 +30,7 @@ def test_errors_do_not_show_them(text: str):
         Health(checks={"a": text, "b": 5})
     assert "hunter2" not in str(two.value)
     with pytest.raises(ConfigError) as three:
-        Health(checks=[text, text])
+        Health(checks=[text, text])  # type: ignore[arg-type]
     assert "hunter2" not in str(three.value)
 
 

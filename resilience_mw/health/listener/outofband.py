@@ -31,7 +31,7 @@ MOMENT = 0.05
 """Seconds for which a stop waits likewise: time to leave nothing behind, whatever comes next."""
 
 LAST_WAIT = 2.0
-"""Seconds for which the end of a process waits for its listeners, at most: on a machine that is busy.
+"""Seconds for which the end of a process waits for its listeners at most, on a busy machine.
 Else it takes a quarter of one if others take over, and next to nothing if there are none."""
 
 PATIENCE = 2.0

@@ -21,7 +21,8 @@ from tests.health.core.waiting import asking, only, until
 
 def test_what_hangs_is_not_asked_again_in_the_next_life():
     """However often an app is started and stopped: one thread hangs, not one each time."""
-    release, asked = threading.Event(), []
+    release = threading.Event()
+    asked: list[None] = []
 
     def probe() -> None:
         asked.append(None)

@@ -104,7 +104,12 @@ def test_only_those_that_matter_are_asked_whether_they_live(board, monkeypatch):
     port = _port_of(board)
     asked: list[int] = []
     lock = board._lock
-    monkeypatch.setattr(board, "_lock", lambda place: asked.append(place) or lock(place))
+
+    def count(place: int) -> bool:
+        asked.append(place)
+        return bool(lock(place))
+
+    monkeypatch.setattr(board, "_lock", count)
 
     def other() -> int:
         board.abandon()

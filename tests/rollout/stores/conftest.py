@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from resilience_mw.core.rollout import Share
 from resilience_mw.rollout.follower import Follower
 from tests.rollout.redis_server import RedisServer
 from tests.rollout.stores.following import Applied, Fragile
@@ -34,7 +34,7 @@ def follow(store: Fragile, applied: Applied) -> Iterator[Callable[..., Follower]
     """Make followers of the store, closed after the test."""
     made: list[Follower] = []
 
-    def make(**options: Mapping[str, Share]) -> Follower:
+    def make(**options: Any) -> Follower:
         made.append(Follower(store, applied, **options))
         return made[-1]
 
