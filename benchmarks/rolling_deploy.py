@@ -274,8 +274,18 @@ def main(argv: list[str] | None = None) -> int:
                 print(" | ".join(rows[-1]), flush=True)
     print("\n" + table(HEAD, rows))
     if given.write:
-        fill(PAGE, "deploys", table(HEAD, rows))
+        fill(PAGE, "deploys", table(HEAD, _with_rest(rows)))
     return int(lost > 0)
+
+
+def _with_rest(rows: list[list[str]]) -> list[list[str]]:
+    """Add what the page has of balancers and setups that were not measured now."""
+    kinds, names = list(BALANCERS), list(SETUPS)
+    written = [line.strip("| ").split(" | ") for line in PAGE.read_text().splitlines()]
+    known = [row for row in written if len(row) == len(HEAD) and row[0] in kinds]
+    measured = {tuple(row[:3]) for row in rows}
+    both = [*rows, *(row for row in known if tuple(row[:3]) not in measured)]
+    return sorted(both, key=lambda row: (kinds.index(row[0]), names.index(row[1]), row[2]))
 
 
 if __name__ == "__main__":
