@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import click
@@ -27,21 +28,34 @@ def load(app: str, *, factory: bool = False) -> Any:
         ConfigError: its own code gives an option that is unknown or breaks a rule.
         click.ClickException: it cannot be imported.
     """
-    module, _, attribute = app.partition(":")
-    if not module or not attribute:
-        raise click.UsageError(f'APP must be "module:attribute", got {plain(app)}')
-    if os.getcwd() not in sys.path[:1]:
-        sys.path.insert(0, os.getcwd())
+    look_here(app)
     try:
-        found: Any = importlib.import_module(module)
-        for name in attribute.split("."):
-            found = getattr(found, name)
+        found = imported(app)
         return found() if factory else found
     except ConfigError:
         raise
     except Exception as error:
         reason = one_line(f"{type(error).__name__}: {error}", 200)
         raise click.ClickException(f"{plain(app)} could not be loaded: {reason}") from error
+
+
+def look_here(app: str) -> None:
+    """Have the working directory looked at, too, when ``app`` is imported.
+
+    Raises:
+        click.UsageError: it is not ``module:attribute``.
+    """
+    module, _, attribute = app.partition(":")
+    if not module or not attribute:
+        raise click.UsageError(f'APP must be "module:attribute", got {plain(app)}')
+    if os.getcwd() not in sys.path[:1]:
+        sys.path.insert(0, os.getcwd())
+
+
+def imported(app: str) -> Any:
+    """Import what ``module:attribute`` names; a module may be a file of any name."""
+    module, _, attribute = app.partition(":")
+    return attrgetter(attribute)(importlib.import_module(module))
 
 
 def factory_option(command: F) -> F:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import inspect
+import pkgutil
 from typing import Any, Unpack
 
 from ..config.wording import show
@@ -67,8 +67,7 @@ class DjangoHealthCheck(Check):
         from health_check.exceptions import HealthCheckException
 
         if self._check is None:
-            module, _, name = self._path.rpartition(".")
-            self._check = _instance(getattr(importlib.import_module(module), name))
+            self._check = _instance(pkgutil.resolve_name(self._path))
         try:
             if hasattr(self._check, "check_status"):
                 self._check.run_check()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -92,12 +92,8 @@ def _imported(text: str) -> Any:
         raise ConfigError(
             f'new must be an app, "module:app" or "http://host:port", got {show(text)}{hint}'
         )
-    module, _, attribute = text.partition(":")
     try:
-        found: Any = importlib.import_module(module)
-        for name in attribute.split("."):
-            found = getattr(found, name)
+        return pkgutil.resolve_name(text)
     except Exception as error:
         reason = one_line(f"{type(error).__name__}: {error}", 200)
         raise ConfigError(f"new could not be loaded from {plain(text)}: {reason}") from error
-    return found

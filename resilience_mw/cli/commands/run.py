@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import importlib.util
 import logging
 import os
@@ -17,8 +16,8 @@ import click
 from resilience_mw.cli.flags import option_flags
 from resilience_mw.cli.handing import config_file_option, options_of_command
 from resilience_mw.cli.helping import SectionedCommand
+from resilience_mw.cli.loading import factory_option, imported, look_here
 from resilience_mw.config import resolve
-from resilience_mw.config.wording import plain
 from resilience_mw.exceptions import ConfigError
 from resilience_mw.interface import Interface, interface_of
 
@@ -76,7 +75,7 @@ logger = logging.getLogger("resilience_mw")
     show_default=True,
     help="Uvicorn's event loop.",
 )
-@click.option("--factory", is_flag=True, help="APP is a function that returns the app.")
+@factory_option
 @click.option(
     "--access-log/--no-access-log", default=False, show_default=True, help="Log every request."
 )
@@ -96,14 +95,11 @@ def command(
 
 
 def _serve(app: str, server: str, **options: Any) -> int:
-    module, _, attribute = app.partition(":")
-    if not module or not attribute:
-        raise click.UsageError(f'APP must be "module:attribute", got {plain(app)}')
+    look_here(app)
     if server != "auto":
         _require(server)
     # An app may take long to import; in a container nobody else would listen meanwhile.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
-    sys.path.insert(0, os.getcwd())
     interface = None
     if server != "uvicorn":
         look = functools.partial(_look, app, server, factory=options["factory"])
@@ -180,7 +176,7 @@ def _interface(look: Callable[[], Interface | None], *, fork: bool) -> Interface
 
 def _look(app: str, server: str, *, factory: bool) -> Interface | None:
     try:
-        found = _imported(app)
+        found = imported(app)
         found = found() if factory else found
         interface = interface_of(found)
     except ConfigError:
@@ -203,11 +199,3 @@ def _warn(app: Any) -> None:
     told = without_effect(app) if is_wrapped(app) or not resolve().config.runner.protect else ""
     if told:
         click.echo(f"resilience-mw: {told}", err=True)
-
-
-def _imported(app: str) -> Any:
-    module, _, attributes = app.partition(":")
-    found: Any = importlib.import_module(module)
-    for attribute in attributes.split("."):
-        found = getattr(found, attribute)
-    return found

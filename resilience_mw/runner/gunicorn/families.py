@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,6 +113,5 @@ def family_of(worker_class: type[Any]) -> Family:
 
 
 def _load(path: str) -> type[Any]:
-    module, _, name = path.rpartition(".")
-    loaded: type[Any] = getattr(importlib.import_module(module), name)
+    loaded: type[Any] = pkgutil.resolve_name(path)
     return loaded
