@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ HOT = 1.0
 """Seconds after a refusal for which requests are looked at before they are parsed."""
 
 
-class Answering(asyncio.Protocol):
+class Answering(asyncio.Protocol, ABC):
     """What asks the guard, and writes what it says.
 
     Attributes:
@@ -88,8 +89,8 @@ class Answering(asyncio.Protocol):
         return True
 
     async def _send(self, message: Any) -> None:
-        """Stand for the server's ``send``: it leads to the socket."""
-        raise NotImplementedError
+        """Stand for the server's ``send``: it leads to the socket, and nothing is sent by it."""
+        raise RuntimeError("an answer in the protocol is written, not sent")
 
     def _log(self, scope: Any, reply: Reply) -> None:
         if self.access_log:
@@ -102,5 +103,6 @@ class Answering(asyncio.Protocol):
                 reply.status,
             )
 
+    @abstractmethod
     def _write(self, reply: Reply, state: State) -> None:
-        raise NotImplementedError
+        """Write an answer in the words of the parser."""

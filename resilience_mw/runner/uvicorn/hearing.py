@@ -9,6 +9,7 @@ import logging
 import signal
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Generator
 from types import FrameType
 from typing import Any
@@ -33,7 +34,7 @@ OF_PARENT = tuple(
 """What only a parent listens to, although a terminal sends it to its workers as well."""
 
 
-class Hearing(uvicorn.Server):
+class Hearing(uvicorn.Server, ABC):
     """A server that hears signals, and does not send them to itself again as Uvicorn's does."""
 
     config: UvicornConfig
@@ -42,17 +43,17 @@ class Hearing(uvicorn.Server):
     _progress: Progress
     _loop: asyncio.AbstractEventLoop | None = None
 
+    @abstractmethod
     def stop(self, *, delay: bool) -> None:
         """Begin to stop: after the ``drain_delay`` or without it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def retire(self) -> None:
         """Begin to end in favour of another worker."""
-        raise NotImplementedError
 
+    @abstractmethod
     def force(self) -> None:
         """Wait for nothing any more."""
-        raise NotImplementedError
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
