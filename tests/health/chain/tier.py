@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from resilience_mw import Config, Health, protect
 from resilience_mw.health import UpstreamCheck
 from resilience_mw.types import Receive, Scope, Send
+from tests.health.lifespans import live
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -46,11 +47,8 @@ def config() -> Config:
 
 async def _asgi(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "lifespan":
-        while True:
-            message = await receive()
-            await send({"type": f"{message['type']}.complete"})
-            if message["type"] == "lifespan.shutdown":
-                return
+        await live(receive, send)
+        return
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": b"page"})
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from resilience_mw import Backpressure, Config, Deadline, Health, Limit, protect
 from resilience_mw.health import Check, CheckFailed
+from tests.health.lifespans import live
 
 SWITCH = Path(os.environ.get("TEST_SWITCH", "/nonexistent/switch"))
 """While this file is there, the critical check fails."""
@@ -62,11 +63,8 @@ in_asgi, in_wsgi = Where(), Where()
 async def asgi_app(scope, receive, send):
     """Tell where the coroutine check ran; wait for a second at `/wait`."""
     if scope["type"] == "lifespan":
-        while True:
-            message = await receive()
-            await send({"type": f"{message['type']}.complete"})
-            if message["type"] == "lifespan.shutdown":
-                return
+        await live(receive, send)
+        return
     if scope["path"] == "/wait":
         await asyncio.sleep(1.0)
     await send({"type": "http.response.start", "status": 200, "headers": []})

@@ -14,6 +14,7 @@ from resilience_mw.core import Gate, HealthPolicy, Reply
 from resilience_mw.health import Check, Monitor
 from tests.asgi import harness
 from tests.health.core.waiting import in_child, until
+from tests.health.lifespans import live
 from tests.wsgi.harness import call
 
 
@@ -38,11 +39,8 @@ def ready(guard: Any) -> bool:
 
 async def hello(scope: Any, receive: Any, send: Any) -> None:
     if scope["type"] == "lifespan":
-        while True:
-            message = await receive()
-            await send({"type": f"{message['type']}.complete"})
-            if message["type"] == "lifespan.shutdown":
-                return
+        await live(receive, send)
+        return
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": b"hello"})
 

@@ -99,9 +99,22 @@ def _port_of(board: Board) -> int:
     return int(os.readlink(f"/proc/self/fd/{board._descriptor}").rpartition("-")[2])
 
 
+def leave_a_dead_worker(board: Board) -> None:
+    """Have a ready worker join and end without a word."""
+    port = _port_of(board)
+
+    def other() -> int:
+        board.abandon()
+        mine = Board(port)
+        mine.join()
+        mine.write(Slot(os.getpid(), 2, ready=True))
+        return 0
+
+    assert in_child(other) == 0
+
+
 def test_only_those_that_matter_are_asked_whether_they_live(board, monkeypatch):
     """That is a system call each, and a busy interpreter is slow to come back from it."""
-    port = _port_of(board)
     asked: list[int] = []
     lock = board._lock
 
@@ -111,14 +124,7 @@ def test_only_those_that_matter_are_asked_whether_they_live(board, monkeypatch):
 
     monkeypatch.setattr(board, "_lock", count)
 
-    def other() -> int:
-        board.abandon()
-        mine = Board(port)
-        mine.join()
-        mine.write(Slot(os.getpid(), 2, ready=True))
-        return 0
-
-    assert in_child(other) == 0
+    leave_a_dead_worker(board)
     assert list(board.others(lambda slot: not slot.ready)) == []
     assert asked == []
     list(board.others(lambda slot: slot.ready))
@@ -127,16 +133,7 @@ def test_only_those_that_matter_are_asked_whether_they_live(board, monkeypatch):
 
 def test_the_dead_are_forgotten(board):
     """Their slot is free, and what stood there gone, as soon as somebody looks."""
-    port = _port_of(board)
-
-    def other() -> int:
-        board.abandon()
-        mine = Board(port)
-        mine.join()
-        mine.write(Slot(os.getpid(), 2, ready=True))
-        return 0
-
-    assert in_child(other) == 0
+    leave_a_dead_worker(board)
     assert list(board.others()) == []
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Iterator
 
 import pytest
 
 from resilience_mw.health.listener.haste import CALM, LONG, SHORT, SOON, Haste
 
+from .computing import computing
 from .probing import until
 
 
@@ -68,22 +68,9 @@ def test_what_somebody_sets_meanwhile_stays():
 def test_a_listener_among_threads_that_compute(opened):
     """It shortens the turns, and sets them back when it ends."""
     port, apart = opened()
-    over = threading.Event()
-
-    def compute() -> None:
-        while not over.is_set():
-            sum(range(1000))
-
-    threads = [threading.Thread(target=compute, daemon=True) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    try:
+    with computing():
         until(is_short)
         assert port.status() == 200
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
     apart.close()
     until(lambda: port.ask() is None)
     until(lambda: not is_short())

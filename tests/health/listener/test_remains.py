@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from resilience_mw.health.listener import outofband
 from resilience_mw.health.listener.file import _places
 from resilience_mw.health.listener.haste import SHORT
 
+from .computing import computing
 from .launching import launch
 from .probing import Port, until
 
@@ -47,24 +47,11 @@ def test_a_child_computes_in_usual_turns(opened):
     """Although it was forked while the listener had shortened those of its process."""
     usual = sys.getswitchinterval()
     port, _ = opened()
-    over = threading.Event()
-
-    def compute() -> None:
-        while not over.is_set():
-            sum(range(1000))
-
-    threads = [threading.Thread(target=compute, daemon=True) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    try:
+    with computing():
         until(lambda: sys.getswitchinterval() == pytest.approx(SHORT))
         pid = os.fork()
         if pid == 0:
             os._exit(int(sys.getswitchinterval() != pytest.approx(usual)))
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert port.status() == 200
 
