@@ -28,10 +28,11 @@ with pytest.MonkeyPatch.context() as patch:
 
 
 def _program(name: str) -> str | None:
-    """Distributions keep `initdb` beside the real server, off the path."""
+    """Distributions keep `initdb` beside the real server, off the path; Debian keeps both there."""
     server = shutil.which("postgres")
-    beside = Path(server).resolve().parent / name if server else None
-    return str(beside) if beside and beside.exists() else None
+    places = [Path(server).resolve().parent] if server else []
+    places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    return next((str(place / name) for place in places if (place / name).exists()), None)
 
 
 def _user() -> str | None:
