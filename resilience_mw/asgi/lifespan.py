@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import logging
-from asyncio import AbstractEventLoop, get_running_loop, sleep
+from asyncio import sleep
 from collections.abc import Sequence
 
-from ..core.health import HealthPolicy
+from ..core.health import FIRST_ANSWERS, HealthPolicy
 from ..core.lifecycle import State
 from ..core.policy import Policy
 from ..exceptions import ConfigError
+from ..signals.running import running_loop
 from ..types import ASGIApp, Message, Receive, Scope, Send
 
 logger = logging.getLogger("resilience_mw")
-
-FIRST_ANSWERS = 0.5
-"""Seconds for which an app that has started waits for the first answers of its checks."""
 
 
 class Lifespan:
@@ -98,16 +96,13 @@ class Lifespan:
     def begin(self) -> None:
         """Have the checks of an app that has started asked from now on."""
         if self._checks and all(lifecycle.started for lifecycle in self._lifecycles):
-            loop = _running_loop()
+            loop = running_loop()
             for checks in self._checks:
                 checks.start(loop)
 
     async def _first_answers(self) -> None:
-        """Begin to ask, and wait a moment for what the first probe will want to know.
-
-        Whoever is told "not ready" asks again only after an interval of its own.
-        """
-        loop = _running_loop()
+        """Begin to ask, and wait a moment for what the first probe will want to know."""
+        loop = running_loop()
         if loop is None or not self._checks:
             return
         for checks in self._checks:
@@ -120,15 +115,8 @@ class Lifespan:
 
     def _open(self) -> None:
         for apart in self._apart:
-            apart.open(_running_loop())
+            apart.open(running_loop())
 
     def _advance(self, state: State) -> None:
         for lifecycle in self._lifecycles:
             lifecycle.advance(state)
-
-
-def _running_loop() -> AbstractEventLoop | None:
-    try:
-        return get_running_loop()
-    except RuntimeError:
-        return None  # no asyncio here

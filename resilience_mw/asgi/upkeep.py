@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from asyncio import AbstractEventLoop, Task, get_running_loop
+from asyncio import AbstractEventLoop, Task
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.adaptive import adaptive_gates
 from ..core.deadline import DeadlinePolicy
 from ..core.policy import Policy
+from ..signals.running import running_loop
 from .deadlines import Watch
 from .exchange import ASGIExchange, current_task
 from .pulse import Pulse
@@ -45,9 +46,8 @@ class Upkeep:
         Returns the running task; ``None`` where there is no asyncio. There, gates still count, but
         nobody enforces deadlines.
         """
-        try:
-            loop = get_running_loop()
-        except RuntimeError:
+        loop = running_loop()
+        if loop is None:
             return None
         if loop is not self.loop:
             self.loop = loop
@@ -79,11 +79,7 @@ class Upkeep:
 
     def run(self, action: Callable[[], object]) -> None:
         """Call ``action`` where policies may be changed: in their loop, if it runs elsewhere."""
-        try:
-            here = get_running_loop()
-        except RuntimeError:
-            here = None
-        if self.loop is None or self.loop is here or not self.loop.is_running():
+        if self.loop is None or self.loop is running_loop() or not self.loop.is_running():
             action()
         else:
             self.loop.call_soon_threadsafe(action)

@@ -18,6 +18,14 @@ NOT_STARTED = Reply(503, "starting", (("Cache-Control", "no-store"),))
 WRONG_METHOD = Reply(405, "Method Not Allowed", (("Allow", "GET, HEAD"),))
 
 
+FIRST_ANSWERS = 0.5
+"""Seconds for which a process that is about to serve waits for the first answers of its checks.
+
+Its first probe would else be told that nothing is known, and a balancer asks again only after an
+interval of its own.
+"""
+
+
 class Checks(Protocol):
     """Those who ask, in the background, whether what the app needs is there.
 

@@ -11,20 +11,15 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 
+from ..core.health import FIRST_ANSWERS
 from ..core.shedding import Shedding
 from ..core.snapshot import CheckResult
+from ..signals.running import running_loop
 from .asking import Asking
 from .check import Check
 from .places import has_threads, runs_here
 
 logger = logging.getLogger("resilience_mw")
-
-FIRST_ANSWERS = 0.5
-"""Seconds for which a worker that is about to serve waits for the first answers of its checks.
-
-Its first probe would else be told that nothing is known, and a balancer asks again only after an
-interval of its own.
-"""
 
 
 class Monitor:
@@ -118,7 +113,7 @@ class Monitor:
         ):
             return
         if runs_here():
-            self.start(_running_loop() if self._expects else None)
+            self.start(running_loop() if self._expects else None)
 
     def settle(self) -> None:
         """Begin to ask; in a worker that is about to serve, wait a moment for first answers."""
@@ -215,13 +210,6 @@ def _is_worker() -> bool:
     from .listener.place import Place, forking_worker, place
 
     return forking_worker() or place() is Place.WORKER
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 _monitors: weakref.WeakSet[Monitor] = weakref.WeakSet()

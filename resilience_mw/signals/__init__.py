@@ -12,4 +12,5 @@ The modules are imported one by one: a WSGI process should not pay for an event 
 | `waited` | how long a request has waited before the application saw it |
 | `threads`, `cores` | busy WSGI threads, process CPU over the cores we may really use |
 | `threadpool` | anyio's default thread limiter |
+| `running` | which event loop runs in this thread |
 """

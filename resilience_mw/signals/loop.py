@@ -9,6 +9,7 @@ import weakref
 from .asyncio_loop import select_meter
 from .cpu_loop import CpuMeter
 from .meter import LoopMeter, LoopReading, utilization
+from .running import running_loop
 from .uvloop_loop import uv_meter
 
 __all__ = ["LoopMeter", "LoopReading", "attach", "utilization"]
@@ -33,11 +34,9 @@ def attach(loop: asyncio.AbstractEventLoop | None = None) -> LoopMeter:
         ...     await asyncio.sleep(1)
         ...     return utilization(before, meter.read(time.monotonic()))
     """
+    loop = running_loop() if loop is None else loop
     if loop is None:
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return _retained(CpuMeter())
+        return _retained(CpuMeter())
     with _lock:
         meter = _meters.get(loop)
         if meter is None or not meter.attached:

@@ -11,6 +11,8 @@ import sys
 import weakref
 from typing import Any
 
+from .running import running_loop
+
 _limiters: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = weakref.WeakKeyDictionary()
 
 
@@ -45,9 +47,8 @@ def _limiter() -> Any:
     to_thread = sys.modules.get("anyio.to_thread")
     if to_thread is None:
         return None
-    try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:
+    loop = running_loop()
+    if loop is None:
         return _current(to_thread)
     limiter = _limiters.get(loop)
     if limiter is None:
