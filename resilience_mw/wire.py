@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from http import HTTPStatus
+from http.client import responses
 
 from .core.exchange import Reply
 
@@ -19,13 +19,11 @@ def written(reply: Reply, headers: Iterable[tuple[bytes, bytes]], *, head: bool 
         headers: all that it gets, those of the reply among them.
         head: it answers HEAD, and so has no body.
     """
-    lines = [f"HTTP/1.1 {reply.status} {_phrase(reply.status)}".encode()]
+    lines = [f"HTTP/1.1 {reply.status} {phrase(reply.status)}".encode()]
     lines += [name + b": " + value for name, value in headers]
     return b"\r\n".join([*lines, b"", b"" if head else reply.body])
 
 
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return ""  # somebody else's own, passed on
+def phrase(status: int) -> str:
+    """Return the reason phrase of a status; empty if nobody has registered one."""
+    return responses.get(status, "")

@@ -98,8 +98,13 @@ def answer(reply: Reply, environ: Environ, start_response: StartResponse) -> Ite
     ``reply.close`` is not said here: hop-by-hop headers belong to the server in WSGI, and some
     servers turn a response that has one into a 500.
     """
-    start_response(f"{reply.status} {responses.get(reply.status, 'Unknown')}", list(reply.headers))
+    start_response(status_line(reply.status), list(reply.headers))
     return [] if environ["REQUEST_METHOD"] == "HEAD" else [reply.body]
+
+
+def status_line(status: int) -> str:
+    """Return a status as WSGI has it: with words, also where nobody has registered any."""
+    return f"{status} {responses.get(status, 'Unknown')}"
 
 
 def client_left(environ: Environ) -> bool:

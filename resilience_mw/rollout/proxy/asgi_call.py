@@ -26,6 +26,7 @@ from ...asgi.exchange import send_reply
 from ...context import remaining
 from ...core.exchange import Reply
 from ...types import Receive, Scope, Send
+from ..fallback import SAFE
 from .asgi_body import RequestBody
 from .asgi_pool import Pool
 from .asgi_stream import LAST_CHUNK, Stream
@@ -33,7 +34,7 @@ from .asgi_waits import Waits, calling
 from .errors import BAD_REQUEST, NO_CONNECTION, ClientGone, UpstreamLost, UpstreamUnreachable
 from .failures import FAILURES, check_status, is_outage, reply_for, words
 from .headers import Fields, Framing, response_fields
-from .incoming import SAFE, to
+from .incoming import to
 from .leftovers import has_leftovers
 
 if TYPE_CHECKING:

@@ -12,9 +12,6 @@ from .headers import Fields, Framing, framing, request_fields
 from .target import request_target
 from .upstream import Upstream
 
-SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
-"""Methods that may be sent to another app when the upstream did not begin to answer."""
-
 
 @dataclass(slots=True)
 class Incoming:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import partial
-from http import HTTPStatus
 from time import monotonic
 from typing import Any, Unpack
 
@@ -16,7 +15,8 @@ from ...core.exchange import Reply
 from ...signals.reach import environ_socket
 from ...signals.waited import peer_address
 from ...types import Environ, StartResponse
-from ...wsgi.exchange import answer, client_left
+from ...wsgi.exchange import answer, client_left, status_line
+from ..fallback import SAFE
 from .errors import (
     BAD_REQUEST,
     LENGTH_REQUIRED,
@@ -28,7 +28,7 @@ from .errors import (
 )
 from .failures import FAILURES, check_status, is_outage, reply_for, words
 from .headers import Framing, response_fields
-from .incoming import SAFE, Incoming, check, to
+from .incoming import Incoming, check, to
 from .reach import Reach
 from .upstream import Options, upstream
 from .wsgi_body import RequestBody, ResponseBody
@@ -65,7 +65,7 @@ class WSGIProxy:
         response = result.response
         try:
             start_response(
-                f"{response.status} {_phrase(response.status)}",
+                status_line(response.status),
                 [
                     (name.decode("latin-1"), value.decode("latin-1"))
                     for name, value in response_fields(response.status, response.headers)
@@ -174,10 +174,3 @@ def _fields(environ: Environ) -> list[tuple[bytes, bytes]]:
             (name.replace("_", "-").lower().encode("latin-1"), value.encode("latin-1", "replace"))
         )
     return fields
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "Unknown"

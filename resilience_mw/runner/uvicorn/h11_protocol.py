@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import http
 from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ...core.exchange import Reply
-from ...wire import CLOSE
+from ...wire import CLOSE, phrase
 from .protocol import Timed
 from .state import State
 
@@ -54,10 +53,10 @@ class H11(Timed, H11Protocol):
         headers = [*state.default_headers, *reply.raw_headers]
         if CLOSE not in headers and (reply.close or CLOSE in cycle.scope["headers"]):
             headers.append(CLOSE)
-        phrase = http.HTTPStatus(reply.status).phrase.encode()
+        reason = phrase(reply.status).encode()
         body = b"" if cycle.scope["method"] == "HEAD" else reply.body
         parts = (
-            conn.send(h11.Response(status_code=reply.status, headers=headers, reason=phrase)),
+            conn.send(h11.Response(status_code=reply.status, headers=headers, reason=reason)),
             conn.send(h11.Data(data=body)),
             conn.send(h11.EndOfMessage()),
         )
