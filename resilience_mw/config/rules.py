@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import ipaddress
 import math
-import string
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from ..core.tokens import is_token
 
 # Above this, `threading.Lock.acquire` overflows on some platforms: 49 days on the narrowest.
 LONGEST_SECONDS = 1_000_000.0
@@ -24,8 +25,6 @@ LARGEST_COUNT = 1_000_000_000
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off"})
 _OFF = frozenset({"none", "off"})
-# RFC 9110 section 5.6.2: the characters of a field name.
-_TOKEN = frozenset(string.ascii_letters + string.digits + "!#$%&'*+-.^_`|~")
 
 
 class Invalid(Exception):
@@ -174,7 +173,7 @@ class HeaderName(Rule):
     kind = "header name"
 
     def check(self, value: object) -> str:
-        if not isinstance(value, str) or not value or not _TOKEN.issuperset(value):
+        if not is_token(value):
             raise Invalid("must be a header name", value)
         return value
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Unpack
 
 from ..config.wording import masked, show
+from ..core.tokens import is_token
 from ..exceptions import ConfigError
 from .address import Target, parse_host, parse_url
 from .check import Check, CheckFailed
@@ -17,7 +18,6 @@ from .connecting import Connector, reasons
 from .keywords import CheckOptions
 from .response import MAX_HEAD, read_status
 
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e]*")
 
 
@@ -138,7 +138,7 @@ def _request(method: str, target: Target, host: str | None, headers: object) -> 
     if not isinstance(headers, Mapping):
         raise ConfigError(f"UpstreamCheck headers must be a mapping, got {show(headers)}")
     for name, value in headers.items():
-        if not isinstance(name, str) or not _TOKEN.fullmatch(name):
+        if not is_token(name):
             raise ConfigError(f"UpstreamCheck headers must have valid names, got {show(name)}")
         if name.lower() in ("host", "connection", "content-length", "transfer-encoding"):
             raise ConfigError(f"UpstreamCheck headers must not set {name} (host= sets Host)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import socket
 import time
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from typing import Any
 
 from ..config.wording import show
 from ..core.rollout import RolloutGuard, RolloutPolicy, RolloutRule
+from ..core.tokens import is_token
 from ..exceptions import ConfigError
 from ..interface import Interface
 from ..signals.proxies import TrustedProxies
@@ -19,8 +19,6 @@ from .link import StoreLink
 from .stack import check_old, new_stack
 from .stores import Store, open_store
 from .testers import Testers, checked_secret
-
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +53,7 @@ class RolloutOptions:
             raise ConfigError(f"fallback must be True or False, got {show(fallback)}")
         for option in ("variant_header", "tester_header", "tester_cookie"):
             value = getattr(self, option)
-            if value is not None and not (isinstance(value, str) and _TOKEN.fullmatch(value)):
+            if value is not None and not is_token(value):
                 raise ConfigError(
                     f"{option} must be a name without blanks or separators, got {show(value)}"
                 )

@@ -9,13 +9,13 @@ from typing import Literal
 
 from ...exceptions import ConfigError
 from ...keywords import strict
+from ..tokens import is_token
 from .hashing import place, places_of
 from .paths import straight
 
 By = Literal["server", "user", "request"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HOST = re.compile(r"\[[0-9a-f:.]+\]|[a-z0-9_.-]+", re.IGNORECASE)
 _PATH = re.compile(r"/.*", re.DOTALL)
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
@@ -76,7 +76,7 @@ class RolloutRule:
         for option in ("cookie", "header"):
             if getattr(self, option) is not None:
                 self._check(option, 'needs by="user"', self.by == "user")
-                right = _is_text(getattr(self, option), _TOKEN)
+                right = is_token(getattr(self, option))
                 self._check(option, "must be a name without blanks or separators", right)
         self._check("header", "must not be beside cookie", None in (self.cookie, self.header))
 
@@ -105,7 +105,7 @@ class RolloutRule:
         right = (
             isinstance(methods, Collection)
             and not isinstance(methods, str)
-            and all(_is_text(method, _TOKEN) for method in methods)
+            and all(map(is_token, methods))
         )
         self._check("methods", "must be method names such as ('GET', 'HEAD')", right)
         object.__setattr__(self, "methods", tuple(method.upper() for method in self.methods))

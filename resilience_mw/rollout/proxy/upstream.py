@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +10,10 @@ from typing import Any, TypedDict
 from urllib.parse import urlsplit
 
 from ...config.wording import show
+from ...core.tokens import is_token
 from ...exceptions import ConfigError
 from ...signals.proxies import TrustedProxies
 
-_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -127,11 +126,6 @@ def upstream(
         deadline_header=None if deadline_header is None else deadline_header.lower().encode(),
         raises=raises,
     )
-
-
-def is_token(name: Any) -> bool:
-    """Return whether `name` can be the name of a header."""
-    return isinstance(name, str) and _TOKEN.fullmatch(name) is not None
 
 
 def _split(url: str) -> tuple[str, str, int]:
