@@ -10,9 +10,8 @@ from time import monotonic
 from typing import Any
 
 from ..core.exchange import Exchange, Reply
-from ..signals.peers import certain_peer
+from ..signals.peers import certain_peer, peer_address
 from ..signals.reach import socket_behind
-from ..signals.waited import peer_address
 from ..types import Message, Receive, Scope, Send
 from .senses import LoopSenses
 
@@ -105,18 +104,12 @@ class ASGIExchange(Exchange):
     @property
     def peer(self) -> str | None:
         """Address of whoever is connected, from the socket itself where it can be reached."""
-        client = self.scope.get("client")
-        return peer_address(socket_behind(self.server_send), client[0] if client else None)
-
-    @property
-    def peer_is_seen(self) -> bool:
-        """Whether `peer` is from the socket itself."""
-        return socket_behind(self.server_send) is not None
+        return peer_address(socket_behind(self.server_send), self.client)
 
     @property
     def certain_peer(self) -> str | None:
         """`peer`, unless a header of the client's may have named it: then no address at all."""
-        return certain_peer(self)
+        return certain_peer(socket_behind(self.server_send), self.client, self.header)
 
     @property
     def client(self) -> str | None:
@@ -197,3 +190,11 @@ async def send_reply(reply: Reply, scope: Scope, send: Send) -> None:
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     body = b"" if scope["method"] == "HEAD" else reply.body
     await send({"type": "http.response.body", "body": body})
+
+
+def exchange_of(scope: Scope, send: Send) -> ASGIExchange:
+    """Return a request as it is seen by whoever only looks at it."""
+    exchange = ASGIExchange()
+    exchange.scope = scope
+    exchange.server_send = send
+    return exchange

@@ -14,7 +14,7 @@ from ..rollout.assembly import Assembly, RolloutOptions
 from ..rollout.fallback import SAFE
 from ..rollout.stores import Store
 from ..types import ASGIApp, Receive, Scope, Send
-from .exchange import ASGIExchange
+from .exchange import exchange_of
 from .fallback import Fallback
 from .guard import Guard
 from .lifespans import serve_both
@@ -130,7 +130,7 @@ class RolloutMiddleware(Guard):
                 await self.app(scope, receive, send)
                 return
         elif lane.chosen is None:
-            variant = lane.apps[lane.chooses_new(_exchange(scope, send))]
+            variant = lane.apps[lane.chooses_new(exchange_of(scope, send))]
         else:
             variant = lane.apps[lane.chosen]
         if variant.back is not None and scope["method"] in SAFE:
@@ -160,7 +160,7 @@ class RolloutMiddleware(Guard):
         """Return the variant that serves the request; ``None`` = no rule is about it."""
         if self._known is not self._policy.known:
             self.begin_serving()
-        exchange = _exchange(scope, send)
+        exchange = exchange_of(scope, send)
         self._policy.enter(exchange)
         variant: Variant | None = exchange.target
         return variant
@@ -199,11 +199,3 @@ class RolloutMiddleware(Guard):
         """Stop following the store; the last known shares stand."""
         self._link.close()
         super().close()
-
-
-def _exchange(scope: Scope, send: Send) -> ASGIExchange:
-    """Return a request as a rule sees it."""
-    exchange = ASGIExchange()
-    exchange.scope = scope
-    exchange.server_send = send
-    return exchange

@@ -142,12 +142,6 @@ class Exchange:
         raise NotImplementedError  # pragma: no cover - every driver has its own
 
     @property
-    def peer_is_seen(self) -> bool:
-        """Whether `peer` is from the socket itself; else it is the server's word, which may have
-        it from a header."""
-        return True
-
-    @property
     def certain_peer(self) -> str | None:
         """`peer`, unless a header of the client's may have named it: then no address at all."""
         return self.peer

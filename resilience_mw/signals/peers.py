@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-
-from ..core.exchange import Exchange
+from collections.abc import Callable
+from typing import Any
 
 NOBODY = "?"
 """No address, and in no network."""
@@ -16,19 +16,39 @@ _TELLING = ("x-forwarded-for", "forwarded", "x-real-ip")
 _BETWEEN = re.compile(r'[,;="\s]+')
 
 
-def certain_peer(exchange: Exchange) -> str | None:
+def peer_address(sock: Any, told: str | None) -> str | None:
+    """Return the address of whoever is connected to us, `None` for a Unix socket.
+
+    The protocol's own field names the client where a proxy-header middleware runs outside of us,
+    so it counts only when the socket is out of reach.
+    """
+    if sock is None:
+        return told
+    try:
+        peer = sock.getpeername()
+    except (OSError, AttributeError, TypeError, ValueError):
+        return "unknown"
+    return str(peer[0]) if isinstance(peer, tuple) else None
+
+
+def certain_peer(sock: Any, told: str | None, header: Callable[[str], str | None]) -> str | None:
     """Return the address of whoever is connected, or `NOBODY` if the client may have written it.
 
     Where the socket is out of reach a server or middleware that believes everybody's
     `X-Forwarded-For` may have made any client look like one of our own: an address that such a
     header names is nobody's.
+
+    Args:
+        sock: the connection's, ``None`` where it is out of reach.
+        told: the address that the server tells.
+        header: returns the value of a request header.
     """
-    peer = exchange.peer
-    if peer is None or exchange.peer_is_seen:
+    peer = peer_address(sock, told)
+    if peer is None or sock is not None:
         return peer
     wanted = canonical(peer)
-    told = (exchange.header(name) or "" for name in _TELLING)
-    named = any(canonical(word) == wanted for text in told for word in _BETWEEN.split(text))
+    values = (header(name) or "" for name in _TELLING)
+    named = any(canonical(word) == wanted for value in values for word in _BETWEEN.split(value))
     return NOBODY if named else peer
 
 

@@ -19,11 +19,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import Generic, TypeVar
 
 from ..types import Environ, Scope, Send
 from .lag import Lag
 from .meter import LoopMeter
+from .peers import certain_peer
 from .proxies import TrustedProxies
 from .reach import comes_from_thread, environ_socket, socket_behind
 from .request_start import MAX_WAIT, request_start
@@ -37,7 +39,6 @@ __all__ = [
     "WaitedWSGI",
     "choose_asgi",
     "choose_wsgi",
-    "peer_address",
     "request_start",
 ]
 
@@ -168,7 +169,9 @@ def _turn(meter: LoopMeter, from_thread: bool, header: MeasureASGI | None) -> Me
 def _scope_header(proxies: TrustedProxies) -> MeasureASGI:
     def measure(scope: Scope, send: Send, _: float) -> float | None:
         client = scope.get("client")
-        if not proxies.trusts(peer_address(socket_behind(send), client[0] if client else None)):
+        told = client[0] if client else None
+        header = partial(_in_scope, scope)
+        if not proxies.trusts(certain_peer(socket_behind(send), told, header)):
             return None
         # A dict keeps the last of a kind: the nearest proxy's.
         found = {name: value for name, value in scope["headers"] if name in _HEADERS}
@@ -180,7 +183,8 @@ def _scope_header(proxies: TrustedProxies) -> MeasureASGI:
 
 def _environ_header(proxies: TrustedProxies) -> MeasureWSGI:
     def measure(environ: Environ, _: float) -> float | None:
-        if not proxies.trusts(peer_address(environ_socket(environ), environ.get("REMOTE_ADDR"))):
+        told, header = environ.get("REMOTE_ADDR"), partial(_in_environ, environ)
+        if not proxies.trusts(certain_peer(environ_socket(environ), told, header)):
             return None
         value = environ.get("HTTP_X_REQUEST_START", environ.get("HTTP_X_QUEUE_START"))
         return request_start(value, time.time()) if isinstance(value, str) else None
@@ -188,16 +192,10 @@ def _environ_header(proxies: TrustedProxies) -> MeasureWSGI:
     return measure
 
 
-def peer_address(sock: Any, told: str | None) -> str | None:
-    """Return the address of whoever is connected to us, `None` for a Unix socket.
+def _in_scope(scope: Scope, name: str) -> str:
+    wanted = name.encode()
+    return ",".join(value.decode("latin-1") for key, value in scope["headers"] if key == wanted)
 
-    The protocol's own field names the client where a proxy-header middleware runs outside of us,
-    so it counts only when the socket is out of reach.
-    """
-    if sock is None:
-        return told
-    try:
-        peer = sock.getpeername()
-    except (OSError, AttributeError, TypeError, ValueError):
-        return "unknown"
-    return str(peer[0]) if isinstance(peer, tuple) else None
+
+def _in_environ(environ: Environ, name: str) -> str | None:
+    return environ.get(f"HTTP_{name.upper().replace('-', '_')}")

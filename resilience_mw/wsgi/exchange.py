@@ -12,9 +12,8 @@ from typing import Any
 from werkzeug.wsgi import get_path_info
 
 from ..core.exchange import Exchange, Reply
-from ..signals.peers import certain_peer
+from ..signals.peers import certain_peer, peer_address
 from ..signals.reach import environ_socket
-from ..signals.waited import peer_address
 from ..types import Environ, StartResponse
 
 
@@ -60,17 +59,12 @@ class WSGIExchange(Exchange):
     @property
     def peer(self) -> str | None:
         """Address of whoever is connected, from the socket itself where it can be reached."""
-        return peer_address(environ_socket(self.environ), self.environ.get("REMOTE_ADDR"))
-
-    @property
-    def peer_is_seen(self) -> bool:
-        """Whether `peer` is from the socket itself."""
-        return environ_socket(self.environ) is not None
+        return peer_address(environ_socket(self.environ), self.client)
 
     @property
     def certain_peer(self) -> str | None:
         """`peer`, unless a header of the client's may have named it: then no address at all."""
-        return certain_peer(self)
+        return certain_peer(environ_socket(self.environ), self.client, self.header)
 
     @property
     def client(self) -> str | None:
@@ -128,3 +122,10 @@ def client_left(environ: Environ) -> bool:
         return False  # nothing to read: still there; ValueError: TLS knows no flags
     except OSError:
         return True
+
+
+def exchange_of(environ: Environ) -> WSGIExchange:
+    """Return a request as it is seen by whoever only looks at it."""
+    exchange = WSGIExchange()
+    exchange.environ = environ
+    return exchange

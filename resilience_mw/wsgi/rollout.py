@@ -13,7 +13,7 @@ from ..rollout.assembly import Assembly, RolloutOptions
 from ..rollout.stack import is_url
 from ..rollout.stores import Store
 from ..types import Environ, StartResponse, WSGIApp
-from .exchange import WSGIExchange
+from .exchange import exchange_of
 from .fallback import FallbackVariant
 from .guard import Guard
 from .variants import Variant
@@ -132,7 +132,7 @@ class RolloutMiddleware(Guard):
         if lane is UNKNOWN or not plain or "%" in raw:
             variant = self._choose(environ)
         elif lane.chosen is None:
-            variant = lane.apps[lane.chooses_new(_exchange(environ))]
+            variant = lane.apps[lane.chooses_new(exchange_of(environ))]
         else:
             variant = lane.apps[lane.chosen]
         return (variant or self.app)(environ, start_response)
@@ -141,7 +141,7 @@ class RolloutMiddleware(Guard):
         """Return the variant that serves the request; ``None`` = no rule is about it."""
         if self._known is not self._policy.known:
             self.begin_serving()
-        exchange = _exchange(environ)
+        exchange = exchange_of(environ)
         self._policy.enter(exchange)
         variant: Variant | None = exchange.target
         return variant
@@ -157,10 +157,3 @@ class RolloutMiddleware(Guard):
         self._link.close()
         if self._proxy is not None:
             self._proxy.close()
-
-
-def _exchange(environ: Environ) -> WSGIExchange:
-    """Return a request as a rule sees it."""
-    exchange = WSGIExchange()
-    exchange.environ = environ
-    return exchange

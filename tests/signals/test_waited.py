@@ -210,6 +210,15 @@ def test_header_of_a_trusted_proxy(name):
     assert waited(_scope(), bare_send, 0.0) == 0.0
 
 
+def test_a_proxy_that_the_client_has_named_is_not_believed():
+    """Where the socket is out of reach, the address may be out of the client's own header."""
+    waited = choose_asgi(_scope(), bare_send, proxies=LOCAL)
+    forged = _scope(_start(2.0), (b"x-forwarded-for", b"127.0.0.1"))
+    assert waited(forged, bare_send, 0.0) == 0.0
+    honest = _scope(_start(2.0), (b"x-forwarded-for", b"203.0.113.7"))
+    assert waited(honest, bare_send, 0.0) == pytest.approx(2.0, abs=1.0)
+
+
 def test_request_start_is_older_than_queue_start():
     """If both are there, the balancer's is the one that saw the request first."""
     waited = choose_asgi(_scope(), bare_send, proxies=LOCAL)

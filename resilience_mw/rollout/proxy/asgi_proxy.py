@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from ...asgi.exchange import send_reply
+from ...asgi.exchange import exchange_of, send_reply
 from ...context import remaining
-from ...signals.reach import socket_behind
-from ...signals.waited import peer_address
 from ...types import Receive, Scope, Send
 from .asgi_call import Call
 from .asgi_pool import Pools
@@ -39,7 +37,6 @@ class ASGIProxy:
         await self.pools.aclose()
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        client = scope.get("client")
         request = Incoming(
             method=scope["method"],
             version=scope.get("http_version", "1.1"),
@@ -48,7 +45,7 @@ class ASGIProxy:
             root=scope.get("root_path", "").encode("utf-8", "surrogateescape"),
             query=scope.get("query_string", b""),
             fields=[(bytes(name), bytes(value)) for name, value in scope["headers"]],
-            peer=peer_address(socket_behind(send), client[0] if client else None),
+            exchange=exchange_of(scope, send),
             scheme=scope.get("scheme", "http"),
         )
         try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import httpcore
 
+from ...core.exchange import Exchange
 from .errors import NO_TUNNEL, NO_WEBSOCKET, BadRequest
 from .headers import Fields, Framing, framing, request_fields
 from .target import request_target
@@ -26,7 +27,8 @@ class Incoming:
     root: bytes
     query: bytes
     fields: Sequence[tuple[bytes, bytes]]
-    peer: str | None
+    exchange: Exchange
+    """The same request, for whom it comes from."""
     scheme: str
 
 
@@ -53,8 +55,8 @@ def check(
     )
     head = request_fields(
         request.fields,
-        peer=request.peer,
-        trusted=bool(upstream.trusted) and upstream.trusted.trusts(request.peer),
+        peer=request.exchange.peer,
+        trusted=bool(upstream.trusted) and upstream.trusted.trusts(request.exchange.certain_peer),
         scheme=request.scheme,
         root=request.root,
         authority=upstream.authority,

@@ -12,10 +12,8 @@ import httpcore
 
 from ...context import remaining
 from ...core.exchange import Reply
-from ...signals.reach import environ_socket
-from ...signals.waited import peer_address
 from ...types import Environ, StartResponse
-from ...wsgi.exchange import answer, client_left, status_line
+from ...wsgi.exchange import answer, client_left, exchange_of, status_line
 from ..fallback import SAFE
 from .errors import (
     BAD_REQUEST,
@@ -154,7 +152,7 @@ def _incoming(environ: Environ) -> Incoming:
         root=root,
         query=environ.get("QUERY_STRING", "").encode("latin-1", "replace"),
         fields=_fields(environ),
-        peer=peer_address(environ_socket(environ), environ.get("REMOTE_ADDR")),
+        exchange=exchange_of(environ),
         scheme=environ.get("wsgi.url_scheme", "http"),
     )
 

@@ -96,6 +96,14 @@ def test_a_trusted_proxy_is_believed(upstream):
     assert headers["x-forwarded-proto"] == "https"
 
 
+def test_a_proxy_that_the_client_has_named_is_not_believed(upstream):
+    """Where the socket is out of reach, the address may be out of the client's own header."""
+    facts = {"HTTP_X_FORWARDED_PROTO": "https", "HTTP_X_FORWARDED_FOR": "127.0.0.1"}
+    options = {"trusted_proxies": ["127.0.0.1"]}
+    _, headers = echoed(fetch(upstream.url, options=options, **facts))
+    assert headers["x-forwarded-proto"] == "http"
+
+
 @pytest.mark.parametrize(
     "facts",
     [
