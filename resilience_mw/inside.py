@@ -52,6 +52,22 @@ def attributes_of(node: Any) -> Mapping[str, Any]:
     return own
 
 
+def to_be_made(node: Any) -> Iterator[tuple[type, Mapping[str, Any]]]:
+    """Yield class and keyword arguments of the middlewares that a framework has been given.
+
+    An app of Starlette makes them when it starts.
+    """
+    for entry in attributes_of(node).get("user_middleware") or ():
+        kind = getattr(entry, "cls", None)
+        if inspect.isclass(kind):
+            yield kind, getattr(entry, "kwargs", {})
+
+
+def is_ours(kind: type) -> bool:
+    """Return whether a class is one of this package."""
+    return kind.__module__.startswith("resilience_mw.")
+
+
 def _inner(node: Any) -> Iterator[Any]:
     own = attributes_of(node)
     found = [own.get(name) for name in _INNER]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..config import Backpressure, Config, Deadline, Health, Limit, Section, noted, options_of
+from ..inside import is_ours, to_be_made
 
 SECTIONS: dict[str, type[Section]] = {
     "HealthMiddleware": Health,
@@ -26,7 +26,7 @@ def given_in(nodes: Iterable[Any]) -> Config:
     """
     found: dict[str, dict[str, Any]] = {}
     for node in nodes:
-        for part in (*_to_be_made(node), *noted(node)):
+        for part in (*_late(node), *noted(node)):
             known = found.setdefault(part.section, {})
             for name in part.given:
                 known.setdefault(name, getattr(part, name))
@@ -52,11 +52,8 @@ def over(outer: Config | None, inner: Config) -> Config:
     return type(outer)(**parts)
 
 
-def _to_be_made(node: Any) -> Iterator[Section]:
-    own = getattr(node, "__dict__", None)
-    for entry in (own.get("user_middleware") if isinstance(own, dict) else None) or ():
-        kind: Any = getattr(entry, "cls", None)
-        ours = inspect.isclass(kind) and kind.__module__.startswith("resilience_mw.")
-        section = SECTIONS.get(kind.__name__) if ours else None
+def _late(node: Any) -> Iterator[Section]:
+    for kind, options in to_be_made(node):
+        section = SECTIONS.get(kind.__name__) if is_ours(kind) else None
         if section is not None:
-            yield section(**entry.kwargs)
+            yield section(**options)

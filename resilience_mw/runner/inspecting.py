@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..config import Config, Health
-from ..inside import nodes_of
+from ..inside import is_ours, nodes_of, to_be_made
 from ..protect import settings_of as own_settings
 from .given import given_in
-from .wrap import _django_settings, guards_of, is_wrapped
+from .wrap import django_settings, guards_of, is_wrapped
 
 _DEEPEST = 30
 
 
 def settings_of(app: Any) -> Mapping[str, Mapping[str, Any]]:
     """Return the options that the app's framework holds in its own settings: Django, Flask."""
-    return own_settings(app) or _django_settings(app) or {}
+    return own_settings(app) or django_settings(app) or {}
 
 
 def code_of(app: Any) -> Config:
@@ -49,11 +48,10 @@ def outside(app: Any) -> tuple[str, ...]:
     for node in _chain(app):
         if guards_of(node)[:1] == [node]:
             break
-        kinds = [type(node), *_user_middlewares(node)]
-        for kind in kinds:
-            if inspect.isclass(kind) and issubclass(kind, module.BaseHTTPMiddleware):
+        for kind in (type(node), *(kind for kind, _ in to_be_made(node))):
+            if issubclass(kind, module.BaseHTTPMiddleware):
                 found.append(kind.__name__)
-            elif _is_ours(kind):
+            elif is_ours(kind):
                 return tuple(found)
     return tuple(found)
 
@@ -67,14 +65,6 @@ def _chain(app: Any) -> Iterator[Any]:
         own = getattr(app, "__dict__", {})
         bound = getattr(own.get("wsgi_app"), "app", None)
         app = own.get("app") or own.get("wsgi_app") or bound or getattr(app, "__self__", None)
-
-
-def _user_middlewares(node: Any) -> list[Any]:
-    return [getattr(entry, "cls", None) for entry in getattr(node, "user_middleware", None) or ()]
-
-
-def _is_ours(kind: Any) -> bool:
-    return inspect.isclass(kind) and kind.__module__.startswith("resilience_mw.")
 
 
 def _routes(node: Any, path: str) -> bool:

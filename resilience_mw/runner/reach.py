@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -14,7 +13,7 @@ from ..core.gate import Gate
 from ..core.health import HealthPolicy
 from ..core.priority import PriorityGate
 from ..core.shadow import Shadow
-from ..inside import nodes_of
+from ..inside import is_ours, nodes_of, to_be_made
 from .given import SECTIONS
 from .wrap import guards_of
 
@@ -72,9 +71,7 @@ def why(app: Any) -> str:
 def _sections(app: Any) -> Iterator[str]:
     """Yield the sections whose options the guards of an app have resolved for themselves."""
     for node in nodes_of(app):
-        own = getattr(node, "__dict__", None)
-        entries = (own.get("user_middleware") if isinstance(own, dict) else None) or ()
-        for kind in (type(node), *(getattr(entry, "cls", None) for entry in entries)):
+        for kind in (type(node), *(kind for kind, _ in to_be_made(node))):
             yield from _of_kind(kind)
     for guard in guards_of(app):
         kinds = [_BUILT[type(policy)] for policy in guard.policies if type(policy) in _BUILT]
@@ -84,8 +81,8 @@ def _sections(app: Any) -> Iterator[str]:
         yield from Config.sections() if whole else kinds
 
 
-def _of_kind(kind: Any) -> Iterator[str]:
-    if not inspect.isclass(kind) or not kind.__module__.startswith("resilience_mw."):
+def _of_kind(kind: type) -> Iterator[str]:
+    if not is_ours(kind):
         return
     if kind.__name__ == "ResilienceMiddleware":
         yield from Config.sections()

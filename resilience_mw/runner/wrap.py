@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any, Literal, Protocol
 from ..config import Config, resolve
 from ..core.health import HealthPolicy
 from ..core.policy import Policy
-from ..inside import attributes_of, nodes_of
+from ..inside import nodes_of, to_be_made
 from ..protect import protect
 from .given import given_in, over
 
@@ -77,7 +76,7 @@ def wrap(
     Raises:
         ConfigError: an option is unknown or breaks a rule, or the protocol cannot be told.
     """
-    settings = _django_settings(app)
+    settings = django_settings(app)
     options = resolve(over(config, given_in(nodes_of(app))), settings=settings).config
     if not options.runner.protect or is_wrapped(app):
         return Wrapped(app, options, False)
@@ -121,14 +120,13 @@ def _guard_types() -> tuple[type, ...]:
 def _will_be_guarded(node: Any) -> bool:
     """Whether an app of Starlette, which makes its middlewares late, has been given one of ours."""
     return any(
-        inspect.isclass(kind := getattr(entry, "cls", None))
-        and issubclass(kind, _guard_types())
-        and getattr(kind, "protects", True)
-        for entry in attributes_of(node).get("user_middleware") or ()
+        issubclass(kind, _guard_types()) and getattr(kind, "protects", True)
+        for kind, _ in to_be_made(node)
     )
 
 
-def _django_settings(app: Any) -> Mapping[str, Any] | None:
+def django_settings(app: Any) -> Mapping[str, Any] | None:
+    """Return what Django has been set to, if its app stands anywhere in ``app``."""
     base = sys.modules.get("django.core.handlers.base")
     if base is None or not any(issubclass(type(node), base.BaseHandler) for node in nodes_of(app)):
         return None

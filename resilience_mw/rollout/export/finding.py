@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Any
 
 from ...core.rollout import RolloutPolicy, RolloutRule, Share
 from ...exceptions import ConfigError
-from ...inside import attributes_of, nodes_of
+from ...inside import attributes_of, nodes_of, to_be_made
 from ..stores import Store, open_store
 
 
@@ -48,17 +47,16 @@ def _rollouts(app: Any) -> Iterator[Rollout]:
                 yield Rollout(rules, policy.server_name, policy.shares if policy.synced else None)
         # Starlette makes its middlewares when it starts.
         if own.get("middleware_stack") is None:
-            for entry in own.get("user_middleware") or ():
-                kind, options = getattr(entry, "cls", None), getattr(entry, "kwargs", {})
-                if inspect.isclass(kind) and _is_rollout(kind):
-                    yield _to_be_made(options)
+            for kind, options in to_be_made(node):
+                if _is_rollout(kind):
+                    yield _told(options)
 
 
 def _is_rollout(kind: type) -> bool:
     return any(base.__name__ == "RolloutMiddleware" for base in kind.__mro__)
 
 
-def _to_be_made(options: Mapping[str, Any]) -> Rollout:
+def _told(options: Mapping[str, Any]) -> Rollout:
     """Return what a middleware will be told that a framework has not made yet."""
     name = options.get("server_name") or socket.gethostname()
     url = options.get("store")
