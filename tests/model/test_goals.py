@@ -64,6 +64,17 @@ def test_a_pause_is_not_an_overload(case):
     assert summary.refused_share < 0.005
 
 
+@pytest.mark.parametrize("pause", [0.4, 0.6, 0.9])
+@pytest.mark.parametrize("load", [0.02, 0.3])
+@pytest.mark.parametrize("case", KEPT, ids=str)
+def test_a_pause_below_a_second_refuses_nobody(case, load, pause):
+    """What came meanwhile has waited, but one long turn is no queue that stands."""
+    summary = run(case, [(15, load)], pauses=[(10.0, pause)]).result.summary()
+    # Light requests come by the hundred in a pause: more than the queue of the gate takes.
+    assert summary.refused_share == 0 or set(summary.reasons) == {"queue_full"}
+    assert summary.refused_share <= (0.03 if case.name == "light io" and load > 0.1 else 0.0)
+
+
 @pytest.mark.parametrize("case", KEPT, ids=str)
 def test_two_requests_a_second(case):
     """An almost idle worker refuses nothing, so a probe that asks now and then is answered."""

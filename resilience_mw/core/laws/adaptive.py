@@ -63,6 +63,9 @@ FEW = 0.05
 """Share of requests refused below which an overload that is not of the loop is over."""
 IDLE = 0.3
 """Utilization below which a queue is somewhere behind us."""
+ROW = 3
+"""Windows without idle time, one after the other, from which a queue is believed. A pause of the
+process is one, up to a second long, and the next two serve most of what came meanwhile."""
 HYSTERESIS = 0.05
 """A loop that had no time left has some again when its utilization falls this much lower."""
 
@@ -114,7 +117,8 @@ class Adaptive:
         self._threads = False
         self._busy = 0.0
         self._hot = False  # the loop has had no time left for a second
-        self._full = False  # the loop has had no time left for a window
+        self._row = 0  # windows without time left, one after the other
+        self._full = False  # the loop has had no time left for a few of them
         self._long = False  # the last window's turns were too long
         self._least: float | None = None  # wait seen in this window
         self._since = self._now = 0.0
@@ -167,7 +171,10 @@ class Adaptive:
         rates, share = self._remember(window)
         enough = self.elu_max - (HYSTERESIS if self._hot else 0.0)
         self._busy = rates.busy
-        self._hot = not self._threads and rates.busy >= enough
+        full = window.utilization >= self.elu_max
+        self._row = self._row + (1 if window.length < MEMORY else ROW) if full else 0
+        proven = self._hot or self._row >= ROW
+        self._hot = not self._threads and rates.busy >= enough and proven
         if self._threads:
             self._judge_threads(window, few=share <= FEW)
         else:
@@ -187,7 +194,7 @@ class Adaptive:
             limit = min(limit, self.ramp.limit)
         self.limit = max(self.min_limit, min(self.max_limit, int(limit)))
         # A second is too long to wait for proof where a queue of three waits stands already.
-        self._full = window.utilization >= self.elu_max
+        self._full = self._row >= ROW
         self.alert = self._hot or self._full or self._threads
         return self.limit
 
