@@ -28,10 +28,10 @@ def open_file(port: int, size: int) -> tuple[Path, int]:
     Raises:
         ConfigError: none does, or the file is not what we would have made.
     """
-    name = f"resilience_mw-{LAYOUT}-{os.getuid()}-{_namespaces()}{port}"
+    name = name_of(port)
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     tried: list[str] = []
-    for place in _places():
+    for place in places():
         path = place / name
         try:
             descriptor = os.open(path, flags, 0o600)
@@ -63,7 +63,13 @@ def _reserve(descriptor: int, size: int) -> None:
         os.ftruncate(descriptor, size)
 
 
-def _places() -> Iterator[Path]:
+def name_of(port: int) -> str:
+    """Return what the file of a port is called, for this user in this container."""
+    return f"resilience_mw-{LAYOUT}-{os.getuid()}-{_namespaces()}{port}"
+
+
+def places() -> Iterator[Path]:
+    """Return where it may be, best first."""
     # In memory if possible: whoever writes to a disk may wait for it.
     yield Path("/dev/shm")
     runtime = os.environ.get("XDG_RUNTIME_DIR")

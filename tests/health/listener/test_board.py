@@ -17,7 +17,7 @@ from resilience_mw.health.listener.board import Board, Slot
 
 @pytest.fixture(autouse=True)
 def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_places", lambda: iter([tmp_path / "missing", tmp_path]))
+    monkeypatch.setattr(files, "places", lambda: iter([tmp_path / "missing", tmp_path]))
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_a_link_is_not_followed(tmp_path):
 def test_without_a_place_there_is_none(tmp_path, monkeypatch: pytest.MonkeyPatch):
     """The message says where we have looked."""
     missing = tmp_path / "missing"
-    monkeypatch.setattr(files, "_places", lambda: iter([missing]))
+    monkeypatch.setattr(files, "places", lambda: iter([missing]))
     with pytest.raises(ConfigError, match=f"needs a place for a small file; tried {missing}"):
         Board(free_port())
 
@@ -193,7 +193,7 @@ def test_a_full_place_is_passed_over(tmp_path, monkeypatch: pytest.MonkeyPatch):
     """Writing into it would kill the process."""
     other = tmp_path / "other"
     other.mkdir()
-    monkeypatch.setattr(files, "_places", lambda: iter([tmp_path, other]))
+    monkeypatch.setattr(files, "places", lambda: iter([tmp_path, other]))
     reserve = files._reserve
 
     def full(descriptor: int, size: int) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.process import Server
 from resilience_mw.health.listener import outofband
-from resilience_mw.health.listener.file import _places
+from resilience_mw.health.listener.file import name_of, places
 from resilience_mw.health.listener.haste import SHORT
 
 from .computing import computing
@@ -23,7 +23,7 @@ from .probing import Port, until
 
 def shared_file(port: Port) -> Path:
     """Return where the workers of a server on this port meet."""
-    found = [path for place in _places() for path in place.glob(f"resilience_mw-*-{port.port}")]
+    found = [path for place in places() if (path := place / name_of(port.port)).exists()]
     assert len(found) == 1
     return found[0]
 
