@@ -129,10 +129,12 @@ class RolloutMiddleware(Guard):
             if variant is None:
                 await self.app(scope, receive, send)
                 return
-        elif lane.chosen is None:
-            variant = lane.apps[lane.chooses_new(exchange_of(scope, send))]
-        else:
+        elif lane.chosen is not None:
             variant = lane.apps[lane.chosen]
+        elif lane.by_chance:
+            variant = lane.apps[lane.draws_new()]
+        else:
+            variant = lane.apps[lane.chooses_new(exchange_of(scope, send))]
         if variant.back is not None and scope["method"] in SAFE:
             await variant.back(scope, receive, send)
             return

@@ -131,10 +131,12 @@ class RolloutMiddleware(Guard):
         raw = environ.get("RAW_URI") or environ.get("REQUEST_URI") or ""
         if lane is UNKNOWN or not plain or "%" in raw:
             variant = self._choose(environ)
-        elif lane.chosen is None:
-            variant = lane.apps[lane.chooses_new(exchange_of(environ))]
-        else:
+        elif lane.chosen is not None:
             variant = lane.apps[lane.chosen]
+        elif lane.by_chance:
+            variant = lane.apps[lane.draws_new()]
+        else:
+            variant = lane.apps[lane.chooses_new(exchange_of(environ))]
         return (variant or self.app)(environ, start_response)
 
     def _choose(self, environ: Environ) -> Variant | None:

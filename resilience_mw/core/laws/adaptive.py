@@ -195,7 +195,7 @@ class Adaptive:
         self.limit = max(self.min_limit, min(self.max_limit, int(limit)))
         # A second is too long to wait for proof where a queue of three waits stands already.
         self._full = self._row >= ROW
-        self.alert = self._hot or self._full or self._threads
+        self.alert = self._hot or self._row > 0 or self._threads
         return self.limit
 
     def _remember(self, window: Window) -> tuple[Rates, float]:

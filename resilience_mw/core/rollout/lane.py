@@ -45,6 +45,7 @@ class Lane:
         "_places",
         "_tell",
         "apps",
+        "by_chance",
         "chosen",
         "new",
         "old",
@@ -76,6 +77,8 @@ class Lane:
         self._place = place(rule.name, server_name) if rule.by == "server" else None
         self._key = user_key(rule, address) if rule.by == "user" else None
         self._known: dict[str, int] = {}
+        self.by_chance = rule.by == "request"
+        """Whether `draws_new` decides, unless all requests go to one of the stacks."""
         self.share = Share(rule.percent)
         self._places = 0
         self.chosen: bool | None = None
@@ -107,21 +110,25 @@ class Lane:
         if self.chosen is not None:
             return self.chosen
         if self._key is None:
-            return random() * PLACES < self._places
+            return self.draws_new()
         key = self._key(exchange)
-        return key is not None and self._place_of(key) < self._places
+        if key is None:
+            return False
+        found = self._known.get(key)
+        return (self._meet(key) if found is None else found) < self._places
 
-    def _place_of(self, key: str) -> int:
-        """Return the place of a user, from memory if it is a recent one."""
-        known = self._known
-        found = known.get(key)
-        if found is None:
-            found = place(self.rule.name, key)
-            if len(key) <= LONGEST_KEY:
-                if len(known) >= MOST_KEYS:
-                    # Clients choose their keys; a full memory starts anew rather than grow.
-                    known.clear()
-                known[key] = found
+    def draws_new(self) -> bool:
+        """Return the same where only chance decides, and nobody need be asked."""
+        return random() * PLACES < self._places
+
+    def _meet(self, key: str) -> int:
+        """Return the place of a user, and keep it in memory."""
+        found = place(self.rule.name, key)
+        if len(key) <= LONGEST_KEY:
+            if len(self._known) >= MOST_KEYS:
+                # Clients choose their keys; a full memory starts anew rather than grow.
+                self._known.clear()
+            self._known[key] = found
         return found
 
     def _look(self, now: float) -> None:

@@ -6,7 +6,6 @@ import socketserver
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -82,10 +81,10 @@ def test_a_server_that_still_loads():
         open_store(url).load()
 
 
-def test_where_there_is_no_server(tmp_path: Path):
+def test_where_there_is_no_server():
     """The system's own words, which name no secret."""
-    with pytest.raises(StoreError, match=r"redis\.sock cannot be used: no such file"):
-        open_store(f"unix://:secret@{tmp_path}/redis.sock").load()
+    with pytest.raises(StoreError, match=r"^unix:/no/redis\.sock cannot be used: no such file"):
+        open_store("unix://:secret@/no/redis.sock").load()
     with pytest.raises(StoreError, match=r"^redis://nowhere\.invalid:6379/0 cannot") as told:
         open_store("redis://:secret@nowhere.invalid").load()
     assert "secret" not in str(told.value)
