@@ -66,6 +66,11 @@ IDLE = 0.3
 ROW = 3
 """Windows without idle time, one after the other, from which a queue is believed. A pause of the
 process is one, up to a second long, and the next two serve most of what came meanwhile."""
+FLOOR = 0.8
+"""Share of what threads have lately served that they are always let try: the queue of the first
+moment says for long that they are overloaded, while they run out of work already."""
+HALF = 2.0
+"""Seconds in which half of that is forgotten."""
 HYSTERESIS = 0.05
 """A loop that had no time left has some again when its utilization falls this much lower."""
 
@@ -126,6 +131,7 @@ class Adaptive:
         self._rise = Rise()
         self._keep = 1.0  # share of requests that threads take while saturated
         self._credit = 0.0
+        self._able = 0.0  # requests a second that threads have served lately
 
     @property
     def baseline(self) -> float | None:
@@ -176,7 +182,7 @@ class Adaptive:
         proven = self._hot or self._row >= ROW
         self._hot = not self._threads and rates.busy >= enough and proven
         if self._threads:
-            self._judge_threads(window, few=share <= FEW)
+            self._judge_threads(window, rates.done, few=share <= FEW)
         else:
             self._judge_loop(window, few=share <= FEW)
         bound = window.queued > 0 or window.refused > 0 or window.peak >= self.limit
@@ -236,13 +242,15 @@ class Adaptive:
         least, self._least = self._least, None
         return least
 
-    def _judge_threads(self, window: Window, *, few: bool) -> None:
+    def _judge_threads(self, window: Window, rate: float, *, few: bool) -> None:
         least = self._take_least()
         self._rise.update(least, window.length)
+        self._able = max(rate, self._able * 0.5 ** (window.length / HALF))
         if least is not None:
             self._stood = self._stood + window.length if least > self._longest else 0.0
             error = max(-1.0, 0.5 - least / self._longest)
-            self._keep = min(1.0, max(0.01, self._keep * (1.0 + 0.4 * error)))
+            floor = FLOOR * self._able * window.length / max(1, window.arrivals)
+            self._keep = min(1.0, max(0.01, floor, self._keep * (1.0 + 0.4 * error)))
         if self._stood >= STANDING or self._rise.above(self._longest):
             self._overload()
         elif few and self._now - self._since >= 2 * MEMORY:
