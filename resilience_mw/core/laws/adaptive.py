@@ -24,8 +24,9 @@ and folly do: calm, a request may be three times ``max_wait`` old, so that burst
 come to that we are *saturated*, and ``max_wait`` holds. At 80 % load, 300 ms of queue are one
 request in a million; at 200 % they take 0.3 s. Threads have no such second: they are saturated when
 every request has waited too long for half a second. A wait that rises steeply is believed sooner by
-both, see `rise`. On threads an even share is let in, moved towards half of ``max_wait``; eight that
-all clear the queue in the same moment would also start, and end, in the same moment.
+both, see `rise`, and so is an accept queue that deepens, see `deepening`. On threads an even share
+is let in, moved towards half of ``max_wait``; eight that all clear the queue in the same moment
+would also start, and end, in the same moment.
 
 What clients see is a reason: ``waited`` (too old), ``saturated`` (no slot, or a deep accept queue,
 while saturated), ``queue_timeout`` and ``queue_full`` (calm, but no slot in time).
@@ -39,6 +40,7 @@ from __future__ import annotations
 from collections import deque
 
 from .base import Window
+from .deepening import Deepening
 from .latency import LatencyLimit, Rates
 from .ramp import Ramp
 from .rise import Rise
@@ -58,7 +60,8 @@ STANDING = 0.5
 """Seconds for which every request must have waited too long before threads count as overloaded,
 unless it rises steeply."""
 BACKLOG = 10
-"""Connections waiting to be accepted from which new ones are refused, while overloaded."""
+"""Connections waiting to be accepted from which everybody is refused, while overloaded; fewer
+where turns are so long that accepting one in each takes them more than ``max_wait``."""
 FEW = 0.05
 """Share of requests refused below which an overload that is not of the loop is over."""
 IDLE = 0.3
@@ -129,6 +132,8 @@ class Adaptive:
         self._since = self._now = 0.0
         self._stood = 0.0  # seconds for which every request had waited too long
         self._rise = Rise()
+        self._accepts = Deepening()
+        self._most_outside = float(BACKLOG)  # connections
         self._keep = 1.0  # share of requests that threads take while saturated
         self._credit = 0.0
         self._able = 0.0  # requests a second that threads have served lately
@@ -146,13 +151,14 @@ class Adaptive:
             self._least = waited
         if self._threads:
             return "waited" if self.saturated and self._skips(waited) else None
-        if not (self._hot or self._full):
+        deepens = self._accepts.sure
+        if not (self._hot or self._full or deepens):
             return None
-        sure = self.saturated and (self._hot or self._rise.steep)
+        sure = self.saturated and (self._hot or self._rise.steep or deepens)
         if waited > (self._longest if sure else self._calm):
             self._overload()
             return "waited"
-        return "saturated" if sure and backlog > BACKLOG else None
+        return "saturated" if sure and backlog > self._most_outside else None
 
     def patience(self, now: float) -> float:
         """Return for how many seconds a request may wait in the gate's queue from now on."""
@@ -179,6 +185,7 @@ class Adaptive:
         self._busy = rates.busy
         full = window.utilization >= self.elu_max
         self._row = self._row + (1 if window.length < MEMORY else ROW) if full else 0
+        self._accepts.update(window.backlog, window.arrivals, full=full)
         proven = self._hot or self._row >= ROW
         self._hot = not self._threads and rates.busy >= enough and proven
         if self._threads:
@@ -233,7 +240,8 @@ class Adaptive:
     def _judge_loop(self, window: Window, *, few: bool) -> None:
         self._rise.update(self._take_least(), window.length)
         ramping = self.ramp.limit < min(self.turns, self.latency.limit) and not self._hot
-        if (window.refused and not ramping) or self._rise.above(self._longest):
+        steep = self._rise.above(self._longest) or self._accepts.sure
+        if steep or (window.refused and not ramping):
             self._overload()
         elif not self._hot and (few or self.turns < self.latency.limit):
             self.saturated = False
@@ -258,6 +266,7 @@ class Adaptive:
 
     def _limit_turns(self, window: Window, bound: bool, rate: float) -> None:
         turn = window.utilization * window.length / window.turns
+        self._most_outside = min(BACKLOG, self.max_wait / turn) if turn else BACKLOG
         long = window.utilization >= self.elu_max and turn > TURN
         # Twice in a row: a single long turn (a collection of garbage) is nobody's queue.
         if long and self._long:

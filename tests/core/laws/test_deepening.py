@@ -1,0 +1,77 @@
+"""Where one connection is accepted a turn, clients wait where only a depth can be seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from resilience_mw.core.laws import Adaptive
+from resilience_mw.core.laws.deepening import Deepening
+
+from .windows import Feeder, window
+
+
+def fed(*depths: int, served: int = 10, full: bool = True) -> Deepening:
+    """Return one that has seen these depths, one a window."""
+    accepts = Deepening()
+    for depth in depths:
+        accepts.update(depth, served, full=full)
+    return accepts
+
+
+@pytest.mark.parametrize(("load", "windows"), [(1.5, 3), (2.0, 2), (5.0, 2)])
+def test_a_load_is_believed_after_so_many_windows(load, windows):
+    """Each that is served leaves rho - 1 more behind."""
+    depths = [round((load - 1) * 10 * n) for n in range(1, windows + 1)]
+    assert not fed(*depths[:-1]).sure
+    assert fed(*depths).sure
+
+
+def test_chance_a_pause_and_an_idle_loop_are_no_evidence():
+    """Growth that ends at once, that is little, or beside time that is left."""
+    assert not fed(40, 30, 70, 60).sure
+    assert not fed(2, 4, 6, 8, 10, 12).sure
+    assert not fed(20, 40, 60, full=False).sure
+
+
+def test_it_is_believed_until_the_loop_has_time_left():
+    """The queue is gone as soon as others are refused; the overload is not."""
+    accepts = fed(20, 40, 5, 0)
+    assert accepts.sure
+    accepts.update(0, 10, full=False)
+    assert not accepts.sure
+
+
+def overloaded(*, turns: int) -> Adaptive:
+    """Return a law whose accept queue has deepened for two windows of so many turns."""
+    law = Adaptive()
+    feeder = Feeder(law)
+    feeder.feed(0.3, utilization=0.5, arrivals=5, latencies=[0.01] * 5)
+    for depth in (20, 40):
+        feeder.feed(
+            0.1, utilization=1.0, turns=turns, arrivals=9, latencies=[0.01] * 9, backlog=depth
+        )
+    return law
+
+
+def test_who_comes_is_refused_while_others_wait_outside():
+    """Two windows, and no second of proof: else those would wait for that second, too."""
+    law = overloaded(turns=10)
+    assert law.saturated
+    assert law.refuses(0.01, 40) == "saturated"
+    assert law.refuses(0.01, 10) is None
+    assert law.refuses(0.2, 0) == "waited"
+
+
+def test_the_longer_the_turns_the_fewer_may_wait_outside():
+    """One is accepted a turn: ten of them would wait for ten."""
+    law = overloaded(turns=1)
+    assert law.refuses(0.01, 2) == "saturated"
+    assert law.refuses(0.01, 1) is None
+
+
+def test_time_left_ends_it():
+    """What comes then finds no queue."""
+    law = overloaded(turns=10)
+    for now in (101.0, 101.1):
+        law.update(window(now, utilization=0.5, arrivals=5, latencies=[0.01] * 5))
+    assert law.refuses(0.2, 40) is None
