@@ -19,7 +19,7 @@ again and again to requests that were let in before the first cut.
 Baselines fall fast and rise slowly, and only while lightly loaded, so that an overload does not
 become the normal state. A deep cut is a *trial*: if latency was a queue, throughput stays as it
 was; if throughput fell with the limit and latency did not, the work takes longer now, by itself.
-Then the cut is undone and the baseline set.
+Then the baseline is set, and how fast requests may grow again is for `ramp` to say.
 """
 
 from __future__ import annotations
@@ -52,8 +52,6 @@ class Trial:
 
     starts: float
     """When requests that were admitted before it are gone."""
-    limit: float
-    """What to go back to."""
     rate: float
     """Completions a second below which it may have been wrong."""
     latency: float
@@ -222,7 +220,7 @@ class LatencyLimit:
         if limit < DEEP * origin and rates.done:
             half = (1.0 + limit / most) / 2
             starts = window.now + min(most / rates.done, 2.0 * mean) + window.length
-            self._trial = Trial(starts, origin, half * rates.done, half * mean)
+            self._trial = Trial(starts, half * rates.done, half * mean)
             self._origin = 0.0
 
     def _watch(self, trial: Trial, window: Window, bound: bool) -> bool | None:
@@ -243,7 +241,7 @@ class LatencyLimit:
             self._pause = PAUSE
             return False
         self._mean.value = self._quartile.value = mean
-        self.limit = trial.limit
+        self.limit = float(self._max_limit)
         self._immune = window.now + self._pause
         self._pause = min(60.0, 2.0 * self._pause)
         return True

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 STEEP = 0.4
 """Share of the time that passes by which the wait rises; 1.67 times the load."""
-WINDOWS = 3
-"""So many in a row are no burst."""
+ENOUGH = 1.4
+"""Evidence, the sum of those shares over windows in a row, that is no burst: three windows of twice
+the load, two of four times. A pause of the process is one, whatever its length."""
 LEAST = 0.01
 """Share of the requests that are always let in."""
 
@@ -19,7 +20,7 @@ class Rise:
 
     def __init__(self) -> None:
         self._last = 0.0
-        self._windows = 0  # in a row in which it rose steeply
+        self._evidence = 0.0
         self._risen = 0.0  # seconds, in those
         self._lasted = 0.0  # seconds
 
@@ -29,16 +30,16 @@ class Rise:
             return
         risen, self._last = least - self._last, least
         if risen >= STEEP * length:
-            self._windows += 1
+            self._evidence += min(1.0, risen / length)
             self._risen += risen
             self._lasted += length
         else:
-            self._windows, self._risen, self._lasted = 0, 0.0, 0.0
+            self._evidence = self._risen = self._lasted = 0.0
 
     @property
     def steep(self) -> bool:
         """Whether it has risen steeply for long enough."""
-        return self._windows >= WINDOWS
+        return self._evidence >= ENOUGH
 
     def above(self, wait: float) -> bool:
         """Whether it is steep, and above ``wait`` seconds by now."""

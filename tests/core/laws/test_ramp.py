@@ -8,12 +8,13 @@ from resilience_mw.core.laws.ramp import FADE, FLOOR, FLOOR_A_SECOND, STEP, Ramp
 from tests.core.laws.windows import window
 
 
-def run(ramp, *, peak, excess=0.0, baseline=0.05, since=0.0, windows=1):
-    """Feed windows of 0.1 s; return when the last one ended."""
+def run(ramp, *, peak, done=None, excess=0.0, baseline=0.05, since=0.0, windows=1):
+    """Feed windows of 0.1 s, in which all that run end unless told; return when the last ended."""
     now = since
+    ended = [baseline] * (peak if done is None else done)
     for _ in range(windows):
         now += 0.1
-        ramp.update(window(now=now, peak=peak), baseline, excess)
+        ramp.update(window(now=now, peak=peak, latencies=ended), baseline, excess)
     return now
 
 
@@ -55,6 +56,16 @@ def test_growth_that_queues_proves_nothing():
     at = run(ramp, peak=1, windows=5)
     run(ramp, peak=32, excess=0.05, since=at, windows=50)
     assert ramp.limit == FLOOR
+
+
+def test_the_first_that_end_prove_nothing():
+    """Behind a pool of ten, ten have the latency of ever, and the others have not ended."""
+    ramp = Ramp(1000)
+    at = run(ramp, peak=1, windows=5, baseline=0.1)
+    at = run(ramp, peak=32, done=10, since=at, windows=3, baseline=0.1)
+    assert ramp.limit == FLOOR
+    run(ramp, peak=32, done=10, since=at, windows=1, baseline=0.1)
+    assert ramp.limit == pytest.approx(32 * STEP, rel=0.01)
 
 
 def test_what_was_proven_fades():
