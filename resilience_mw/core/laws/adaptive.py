@@ -122,7 +122,7 @@ class Adaptive:
         self._calm = CALM * max_wait
         self._work = 0.0  # seconds of CPU a request, learned while calm
         self._past: deque[Window] = deque()
-        self._threads = False
+        self._turned = self._threads = False
         self._busy = 0.0
         self._hot = False  # the loop has had no time left for a second
         self._row = 0  # windows without time left, one after the other
@@ -133,6 +133,7 @@ class Adaptive:
         self._stood = 0.0  # seconds for which every request had waited too long
         self._rise = Rise()
         self._accepts = Deepening()
+        self._proven = False  # a queue has grown, or is long, since the loop last had time left
         self._most_outside = float(BACKLOG)  # connections
         self._keep = 1.0  # share of requests that threads take while saturated
         self._credit = 0.0
@@ -151,11 +152,11 @@ class Adaptive:
             self._least = waited
         if self._threads:
             return "waited" if self.saturated and self._skips(waited) else None
-        deepens = self._accepts.sure
-        if not (self._hot or self._full or deepens):
+        if not (self._hot or self._full or self._proven):
             return None
-        sure = self.saturated and (self._hot or self._rise.steep or deepens)
+        sure = self.saturated and (self._hot or self._proven)
         if waited > (self._longest if sure else self._calm):
+            self._proven = True
             self._overload()
             return "waited"
         return "saturated" if sure and backlog > self._most_outside else None
@@ -179,7 +180,8 @@ class Adaptive:
     def update(self, window: Window) -> int:
         """Take one window and return the new limit."""
         self._now = window.now
-        self._threads = window.turns == 0
+        self._turned |= window.turns > 0
+        self._threads = not self._turned  # a window within one long turn has none, either
         rates, share = self._remember(window)
         enough = self.elu_max - (HYSTERESIS if self._hot else 0.0)
         self._busy = rates.busy
@@ -240,10 +242,11 @@ class Adaptive:
     def _judge_loop(self, window: Window, *, few: bool) -> None:
         self._rise.update(self._take_least(), window.length)
         ramping = self.ramp.limit < min(self.turns, self.latency.limit) and not self._hot
-        steep = self._rise.above(self._longest) or self._accepts.sure
-        if steep or (window.refused and not ramping):
+        grows = self._rise.above(self._longest) or self._accepts.steep
+        self._proven = self._row > 0 and (self._proven or grows)
+        if self._proven or (window.refused and not ramping):
             self._overload()
-        elif not self._hot and (few or self.turns < self.latency.limit):
+        elif not (self._hot or self._row) and (few or self.turns < self.latency.limit):
             self.saturated = False
 
     def _take_least(self) -> float | None:
@@ -265,7 +268,7 @@ class Adaptive:
             self.saturated = False
 
     def _limit_turns(self, window: Window, bound: bool, rate: float) -> None:
-        turn = window.utilization * window.length / window.turns
+        turn = window.utilization * window.length / max(1, window.turns)
         self._most_outside = min(BACKLOG, self.max_wait / turn) if turn else BACKLOG
         long = window.utilization >= self.elu_max and turn > TURN
         # Twice in a row: a single long turn (a collection of garbage) is nobody's queue.

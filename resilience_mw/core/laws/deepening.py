@@ -23,10 +23,13 @@ class Deepening:
     """Judges the depth of the accept queue, window by window."""
 
     def __init__(self) -> None:
-        self.sure = False
-        """Whether it deepens, or has done so since the loop last had time left."""
         self._depth = 0
         self._evidence = 0.0
+
+    @property
+    def steep(self) -> bool:
+        """Whether it has deepened for long enough."""
+        return self._evidence >= ENOUGH
 
     def update(self, depth: int, served: int, *, full: bool) -> None:
         """Take one window.
@@ -39,4 +42,3 @@ class Deepening:
         growth = (depth - self._depth) / max(1, served)
         self._depth = depth
         self._evidence = self._evidence + min(1.0, growth) if full and growth > LITTLE else 0.0
-        self.sure = full and (self.sure or self._evidence >= ENOUGH)

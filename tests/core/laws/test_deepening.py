@@ -22,23 +22,15 @@ def fed(*depths: int, served: int = 10, full: bool = True) -> Deepening:
 def test_a_load_is_believed_after_so_many_windows(load, windows):
     """Each that is served leaves rho - 1 more behind."""
     depths = [round((load - 1) * 10 * n) for n in range(1, windows + 1)]
-    assert not fed(*depths[:-1]).sure
-    assert fed(*depths).sure
+    assert not fed(*depths[:-1]).steep
+    assert fed(*depths).steep
 
 
 def test_chance_a_pause_and_an_idle_loop_are_no_evidence():
     """Growth that ends at once, that is little, or beside time that is left."""
-    assert not fed(40, 30, 70, 60).sure
-    assert not fed(2, 4, 6, 8, 10, 12).sure
-    assert not fed(20, 40, 60, full=False).sure
-
-
-def test_it_is_believed_until_the_loop_has_time_left():
-    """The queue is gone as soon as others are refused; the overload is not."""
-    accepts = fed(20, 40, 5, 0)
-    assert accepts.sure
-    accepts.update(0, 10, full=False)
-    assert not accepts.sure
+    assert not fed(40, 30, 70, 60).steep
+    assert not fed(2, 4, 6, 8, 10, 12).steep
+    assert not fed(20, 40, 60, full=False).steep
 
 
 def overloaded(*, turns: int) -> Adaptive:
@@ -69,9 +61,11 @@ def test_the_longer_the_turns_the_fewer_may_wait_outside():
     assert law.refuses(0.01, 1) is None
 
 
-def test_time_left_ends_it():
-    """What comes then finds no queue."""
+def test_it_is_believed_until_the_loop_has_time_left():
+    """The queue is gone as soon as others are refused; the overload is not."""
     law = overloaded(turns=10)
+    law.update(window(100.6, utilization=1.0, arrivals=90, refused=80, latencies=[0.01] * 9))
+    assert law.refuses(0.2, 0) == "waited"
     for now in (101.0, 101.1):
         law.update(window(now, utilization=0.5, arrivals=5, latencies=[0.01] * 5))
     assert law.refuses(0.2, 40) is None

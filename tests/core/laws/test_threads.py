@@ -43,3 +43,14 @@ def test_threads_do_not_run_out_of_work_while_an_old_queue_is_refused(times):
 def test_what_they_could_do_once_is_forgotten():
     """When nothing ends for long, something else is wrong."""
     assert share_after(5, 80) < share_after(5, 10) / 4
+
+
+def test_a_window_within_one_long_turn_is_no_thread():
+    """Many requests that compute are one turn, in which a few windows may end."""
+    law = Adaptive()
+    now = 100.0
+    for turns in (10, 10, 0, 0, 0, 0):
+        now += 0.1
+        assert law.refuses(0.05, 0) is None
+        law.update(window(now, utilization=1.0, turns=turns, arrivals=9, latencies=[0.01] * 9))
+    assert law.refuses(0.35, 0) == "waited"
