@@ -65,7 +65,9 @@ def test_a_full_thread_pool(loop, serve):
     assert median(probe.latency for probe in probes) < 0.05
     slots, tokens, threads, _ = zip(*states, strict=True)
     assert median(tokens) == TOKENS
-    assert abs(median(tokens) - median(threads)) <= 2  # one may be between token and work
+    # A thread that has its token may still wait for the interpreter, the more so on a busy machine.
+    assert 0 <= median(tokens) - median(threads) <= TOKENS / 4
+    assert min(token - thread for token, thread in zip(tokens, threads, strict=True)) >= 0
     assert median(slots) - median(threads) <= TOKENS / 2  # the next few stand ready
     assert min(slot - thread for slot, thread in zip(slots, threads, strict=True)) >= 0
 
