@@ -69,3 +69,18 @@ def test_it_is_believed_until_the_loop_has_time_left():
     for now in (101.0, 101.1):
         law.update(window(now, utilization=0.5, arrivals=5, latencies=[0.01] * 5))
     assert law.refuses(0.2, 40) is None
+
+
+def test_a_window_without_a_refusal_is_not_the_end():
+    """While one long turn is worked off nobody is asked; the loop has no time left all the same."""
+    law = Adaptive()
+    feeder = Feeder(law)
+    nine, five = [0.01] * 9, [0.01] * 5
+    feeder.feed(0.3, utilization=0.5, arrivals=5, latencies=five)
+    feeder.feed(0.3, utilization=1.0, turns=1, inflight=40, arrivals=9, latencies=nine)
+    feeder.feed(0.1, utilization=1.0, turns=1, arrivals=49, refused=40, latencies=nine)
+    assert law.saturated
+    feeder.feed(0.1, utilization=1.0, turns=1, arrivals=9, latencies=nine)
+    assert law.saturated
+    feeder.feed(1.5, utilization=0.5, arrivals=5, latencies=five)
+    assert not law.saturated
