@@ -19,14 +19,16 @@ n = most requests at once, X = completions a second:
 It may cut early, because whoever finds no slot waits: for a handler that computes, our queue is as
 good as the loop's.
 
-The first signal refuses single requests, while the loop has had no time left for a second, as CoDel
-and folly do: calm, a request may be three times ``max_wait`` old, so that bursts pass; once it has
-come to that we are *saturated*, and ``max_wait`` holds. At 80 % load, 300 ms of queue are one
-request in a million; at 200 % they take 0.3 s. Threads have no such second: they are saturated when
-every request has waited too long for half a second. A wait that rises steeply is believed sooner by
-both, see `rise`, and so is an accept queue that deepens, see `deepening`. On threads an even share
-is let in, moved towards half of ``max_wait``; eight that all clear the queue in the same moment
-would also start, and end, in the same moment.
+The first signal refuses single requests, while the loop has had no time left for a second or for
+three windows in a row, as CoDel and folly do: calm, a request may be three times ``max_wait`` old,
+so that bursts and pauses pass; once it has come to that we are *saturated*, and ``max_wait`` holds
+until the loop has time left. At 80 % load, 300 ms of queue are one request in a million; at 200 %
+they take 0.3 s. A wait that rises steeply is believed sooner, see `rise`, and so is an accept queue
+that deepens, see `deepening`.
+
+Threads have no loop: they are saturated when every request has waited too long for half a second,
+or the wait rises steeply. An even share is let in, moved towards half of ``max_wait``; eight that
+all clear the queue in the same moment would also start, and end, in the same moment.
 
 What clients see is a reason: ``waited`` (too old), ``saturated`` (no slot, or a deep accept queue,
 while saturated), ``queue_timeout`` and ``queue_full`` (calm, but no slot in time).
@@ -126,7 +128,6 @@ class Adaptive:
         self._busy = 0.0
         self._hot = False  # the loop has had no time left for a second
         self._row = 0  # windows without time left, one after the other
-        self._full = False  # the loop has had no time left for a few of them
         self._long = False  # the last window's turns were too long
         self._least: float | None = None  # wait seen in this window
         self._since = self._now = 0.0
@@ -152,7 +153,8 @@ class Adaptive:
             self._least = waited
         if self._threads:
             return "waited" if self.saturated and self._skips(waited) else None
-        if not (self._hot or self._full or self._proven):
+        # A second is too long to wait for proof where a queue of three waits stands already.
+        if not (self._hot or self._row >= ROW or self._proven):
             return None
         sure = self.saturated and (self._hot or self._proven)
         if waited > (self._longest if sure else self._calm):
@@ -188,8 +190,8 @@ class Adaptive:
         full = window.utilization >= self.elu_max
         self._row = self._row + (1 if window.length < MEMORY else ROW) if full else 0
         self._accepts.update(window.backlog, window.arrivals, full=full)
-        proven = self._hot or self._row >= ROW
-        self._hot = not self._threads and rates.busy >= enough and proven
+        lasts = self._hot or self._row >= ROW
+        self._hot = not self._threads and rates.busy >= enough and lasts
         if self._threads:
             self._judge_threads(window, rates.done, few=share <= FEW)
         else:
@@ -208,8 +210,6 @@ class Adaptive:
             self.ramp.update(window, self.baseline, self.latency.excess)
             limit = min(limit, self.ramp.limit)
         self.limit = max(self.min_limit, min(self.max_limit, int(limit)))
-        # A second is too long to wait for proof where a queue of three waits stands already.
-        self._full = self._row >= ROW
         self.alert = self._hot or self._row > 0 or self._threads
         return self.limit
 
@@ -270,7 +270,7 @@ class Adaptive:
     def _limit_turns(self, window: Window, bound: bool, rate: float) -> None:
         turn = window.utilization * window.length / max(1, window.turns)
         self._most_outside = min(BACKLOG, self.max_wait / turn) if turn else BACKLOG
-        long = window.utilization >= self.elu_max and turn > TURN
+        long = self._row > 0 and turn > TURN
         # Twice in a row: a single long turn (a collection of garbage) is nobody's queue.
         if long and self._long:
             most = min(self.turns, float(window.peak))
@@ -278,6 +278,6 @@ class Adaptive:
             self.turns = max(2.0, most * max(0.5, TURN / turn), min(most, needed))
         elif bound and not long:
             self.turns = min(self.max_limit, self.turns * 1.25 + 1)
-        elif window.utilization < self.elu_max:
+        elif not self._row:
             self.turns = min(self.max_limit, self.turns * 1.02)
         self._long = long

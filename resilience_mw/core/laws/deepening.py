@@ -13,8 +13,8 @@ or more takes two windows, and 1.5 three; a pause of the process is one.
 
 from __future__ import annotations
 
-ENOUGH = 1.4
-"""Evidence that is believed: two windows of as many as are served, or three of half as many."""
+from .rise import ENOUGH
+
 LITTLE = 0.25
 """Growth for each request served below which there is no evidence: chance brings as much."""
 

@@ -10,7 +10,8 @@ STEEP = 0.4
 """Share of the time that passes by which the wait rises; 1.67 times the load."""
 ENOUGH = 1.4
 """Evidence, the sum of those shares over windows in a row, that is no burst: three windows of twice
-the load, two of four times. A pause of the process is one, whatever its length."""
+the load, two of four times. A pause of the process is one, whatever its length. `deepening` asks
+for as much."""
 LEAST = 0.01
 """Share of the requests that are always let in."""
 
