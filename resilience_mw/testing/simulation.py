@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Sequence
 from heapq import heappop, heappush
@@ -23,7 +24,7 @@ SAMPLE_EVERY = 0.1
 """Seconds between two samples of the gate's limit."""
 
 
-class Simulation:
+class Simulation(ABC):
     """Virtual time and the life of a request; subclasses say what runs when."""
 
     def __init__(
@@ -69,26 +70,27 @@ class Simulation:
 
     # -- for subclasses to say ----------------------------------------------------------------
 
+    @abstractmethod
     def step(self) -> None:
         """Let something happen."""
-        raise NotImplementedError
 
+    @abstractmethod
     def busy(self) -> float:
         """Return for how many seconds the worker worked so far."""
-        raise NotImplementedError
 
+    @abstractmethod
     def resume(self, call: Callback, request: Request) -> None:
         """Have ``call(request)`` run as soon as the worker comes to it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def proceed(self, request: Request) -> None:
         """Run an admitted request's handler from its position on."""
-        raise NotImplementedError
 
+    @abstractmethod
     def reply(self, request: Request, reply: Reply) -> None:
         """Spend what a refusal costs, then call `refused`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def hold(self, request: Request) -> None:
         """Spend what waiting in the gate's queue costs."""
 

@@ -74,6 +74,9 @@ class Threads(Simulation):
 
         self._compute(self.worker.refuse, sent, request)
 
+    def hold(self, request: Request) -> None:
+        """Spend nothing: a thread that waits sleeps."""
+
     def proceed(self, request: Request) -> None:
         """Start an admitted request."""
         self._compute(self.worker.serve / 2, self._go_on, request)
